@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# One makefile; each room lists its sources in its build.mk. Outputs go to
+# build/ (or O=). V=1 shows commands. SAN=address,undefined or SAN=thread
+# builds with sanitizers into build-san/.
+
+VERSION := 0.1.0
+
+SAN ?=
+O ?= $(if $(SAN),build-$(subst $(comma),-,$(SAN)),build)
+comma := ,
+CC := gcc
+CFLAGS ?= -O2 -g
+PREFIX ?= /usr/local
+WERROR := $(if $(CI),-Werror)
+
+BASE_CFLAGS := -std=gnu11 -D_GNU_SOURCE=1 -Wall -Wextra -Wshadow -Wvla \
+	-Wmissing-prototypes -fno-strict-aliasing -fPIC $(WERROR) \
+	-DFLUXONKV_VERSION='"$(VERSION)"' \
+	-Idaemon -Iinclude -Iinclude/uapi -Itools -Itools/lib
+ifneq ($(SAN),)
+BASE_CFLAGS += -fsanitize=$(SAN) -fno-omit-frame-pointer
+BASE_LDFLAGS += -fsanitize=$(SAN)
+ifneq ($(findstring undefined,$(SAN)),)
+BASE_CFLAGS += -fno-sanitize-recover=undefined
+endif
+ifneq ($(findstring thread,$(SAN)),)
+BASE_CFLAGS += -Wno-tsan
+endif
+endif
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(patsubst $(O)/%,%,$(2))';)
+
+.PHONY: all
+all: daemon lib tools demo-program
+
+include daemon/build.mk
+include tools/build.mk
+include tests/build.mk
+
+$(O)/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(BASE_CFLAGS) $(CFLAGS) $(CPPFLAGS) -MMD -MP \
+		-c $< -o $@
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)
+
+.PHONY: deps
+deps:
+	@tests/tools/install-deps
+
+.PHONY: demo
+demo: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)tests/e2e/demo $(O)
+
+.PHONY: check
+check: deps
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)tests/tools/run-tests $(O)
+
+.PHONY: clean
+clean:
+	rm -rf build build-address-undefined build-thread

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+
+BASE_SRC := $(addprefix daemon/base/, \
+	base.c hash.c key.c log.c size.c table.c timer.c)
+WIRE_SRC := daemon/wire/request.c
+CORE_SRC := daemon/core/core.c \
+	$(addprefix daemon/core/master/, change.c extents.c get.c ghost.c \
+		master.c ops.c policy.c reclaim.c routes.c space.c) \
+	$(addprefix daemon/core/owner/, calls.c clients.c entries.c fetch.c \
+		owner.c persist.c put.c) \
+	$(addprefix daemon/core/ssd/, arbiter.c ondisk.c ring.c)
+IO_SRC := $(addprefix daemon/io/, device.c device_io.c direct.c engine.c engine_threads.c \
+	engine_uring.c gateway.c index.c mailbox.c segment.c shard.c \
+	workers.c)
+SVC_SRC := $(addprefix daemon/svc/, admin.c args.c config.c engine.c \
+	exposition.c http.c lockfile.c main.c metrics.c preflight.c)
+
+obj = $(patsubst %.c,$(O)/%.o,$(1))
+
+BASE_OBJ := $(call obj,$(BASE_SRC))
+WIRE_OBJ := $(call obj,$(WIRE_SRC))
+CORE_OBJ := $(call obj,$(CORE_SRC))
+IO_OBJ := $(call obj,$(IO_SRC))
+SVC_OBJ := $(call obj,$(SVC_SRC))
+DAEMON_LIBS := -luring -luv -lyaml -lmicrohttpd -ljson-c -lsystemd -lpthread
+
+.PHONY: daemon
+daemon: $(O)/fluxonkvd
+
+$(O)/fluxonkvd: $(BASE_OBJ) $(WIRE_OBJ) $(CORE_OBJ) $(IO_OBJ) $(SVC_OBJ)
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ $(DAEMON_LIBS) \
+		-o $@

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * master.h - the master core: routes, space, and who may do what
+ *
+ * Decides which version of a key is current, where its replicas are, which
+ * extent is whose, and what is evicted. Knows no payload, no SSD offset, no
+ * socket. One thread owns it; see core.h for how it is driven.
+ */
+#ifndef FKV_CORE_MASTER_H
+#define FKV_CORE_MASTER_H
+
+#include "core/core.h"
+
+struct fkv_master;
+
+struct fkv_master_config {
+	uint64_t segment_bytes;
+	uint64_t epoch;			/* 20 bits; above any earlier one */
+	uint32_t shards;		/* of the owner's SSD tier */
+	bool first;			/* eviction.new_values: first */
+};
+
+struct fkv_master_stats {
+	uint64_t capacity, used, free, unevictable;
+	uint64_t cause_bytes[5];	/* by enum fkv_cause */
+	uint64_t pinned_bytes;
+	uint64_t largest_hole, holes;
+	uint64_t keys, keys_memory, keys_ssd;
+	uint64_t waiting;
+	uint64_t ops, extents;
+	/* ever */
+	uint64_t puts, gets, misses, deletes;
+	uint64_t evictions, evicted_bytes, evict_busy, evict_held;
+	uint64_t promotions, promotions_stale, revokes, persists, commits;
+	uint64_t commits_ignored, persist_failed, ssd_dropped, rebacked;
+	uint64_t space_waits, no_space;
+	uint64_t bad_messages;
+};
+
+/* What a dump of routes shows of one. */
+struct fkv_route_info {
+	const struct fkv_key *key;
+	uint64_t put_id, len, offset;
+	bool memory, ssd, pending, unbacked;
+	unsigned int frequency;
+	uint32_t refs;
+};
+
+int fkv_master_create(const struct fkv_master_config *cfg,
+		      struct fkv_master **ret);
+void fkv_master_free(struct fkv_master *m);
+
+/* One message in; takes over what it carries. */
+void fkv_master_step(struct fkv_master *m, uint64_t now_ns,
+		     struct fkv_msg *msg, struct fkv_out *out);
+/* When it wants a tick, or FKV_NEVER; and the tick. */
+uint64_t fkv_master_deadline(const struct fkv_master *m);
+void fkv_master_tick(struct fkv_master *m, uint64_t now_ns,
+		     struct fkv_out *out);
+
+void fkv_master_get_stats(const struct fkv_master *m,
+			  struct fkv_master_stats *ret);
+
+/* The route of exactly @key; the first after @cursor (NULL: of all). */
+bool fkv_master_route_at(const struct fkv_master *m, const struct fkv_key *key,
+			 struct fkv_route_info *ret);
+bool fkv_master_route_after(const struct fkv_master *m,
+			    const struct fkv_key *cursor,
+			    struct fkv_route_info *ret);
+
+/* Walk everything and end the process where accounts do not balance. */
+void fkv_master_check(const struct fkv_master *m);
+
+#endif

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * reclaim.c - victims, persists and waiters: how memory comes free
+ *
+ * A replica that the owner has no reference to goes at once; one in its index
+ * is asked for by EVICT; one whose SSD copy the ring has dropped is written
+ * again first (P6.1). Freed room goes to waiters, in order.
+ */
+#include "core/master/internal.h"
+
+#define ROUND_BUDGET	1024u
+
+void fkv_master_persist(struct fkv_master *m, struct fkv_extent *x,
+			struct fkv_out *out)
+{
+	struct fkv_msg *msg = fkv_out_send(out, FKV_MSG_PERSIST);
+
+	m->stats.persists++;
+	x->refs++;
+	x->persisting = true;
+	fkv_extent_update(x);
+	msg->key = fkv_key_get(x->route->key);
+	msg->put_id = x->route->put_id;
+	msg->extent = x->handle;
+	msg->offset = x->offset;
+	msg->len = x->route->len;
+}
+
+static void back_first(struct fkv_master *m, struct fkv_extent *x,
+		       struct fkv_out *out)
+{
+	m->stats.rebacked++;
+	m->space.persisting++;
+	m->space.evicting_bytes += x->bytes;
+	x->backing = true;
+	fkv_master_persist(m, x, out);
+}
+
+static void backing_end(struct fkv_master *m, struct fkv_extent *x)
+{
+	if (!x->backing)
+		return;
+	x->backing = false;
+	m->space.persisting--;
+	m->space.evicting_bytes -= x->bytes;
+}
+
+static void ask(struct fkv_master *m, struct fkv_extent *x,
+		struct fkv_out *out)
+{
+	struct fkv_msg *msg = fkv_out_send(out, FKV_MSG_EVICT);
+
+	x->evicting = true;
+	x->given_again = false;
+	m->space.evicting_bytes += x->bytes;
+	fkv_extent_update(x);
+	msg->extent = x->handle;
+	msg->key = fkv_key_get(x->route->key);
+	msg->put_id = x->route->put_id;
+}
+
+/* Out of memory, keeping its frequency for when it comes back. */
+static void evict(struct fkv_master *m, struct fkv_extent *x)
+{
+	struct fkv_route *r = x->route;
+	struct fkv_lfu_count count;
+
+	m->stats.evictions++;
+	m->stats.evicted_bytes += x->bytes;
+	count = fkv_extent_evicted(x, r->ssd);
+	if (r->ssd)
+		r->count = count;
+	fkv_route_drop_memory(m, r);
+	fkv_route_gc(m, r);
+}
+
+static void evict_one(struct fkv_master *m, struct fkv_extent *x,
+		      struct fkv_out *out)
+{
+	if (x->unbacked && x->read && m->ssd_devices && !x->route->changing &&
+	    m->space.persisting < FKV_WRITES_MAX)
+		back_first(m, x, out);
+	else if (x->refs)
+		ask(m, x, out);
+	else
+		evict(m, x);
+}
+
+/*
+ * Ask for or take victims in the policy's order while there is pressure.
+ * True when room came free at once.
+ */
+static bool reclaim(struct fkv_master *m, struct fkv_out *out)
+{
+	struct fkv_space *s = &m->space;
+	struct fkv_lfu_cursor cursor = { 0 };
+	uint64_t before = fkv_extents_free_bytes(&s->extents);
+
+	while (s->budget && fkv_space_pressure(s)) {
+		struct fkv_lfu_item *it = fkv_lfu_victim(&s->lfu, &cursor);
+
+		if (!it)
+			break;
+		s->budget--;
+		s->reclaiming = true;
+		evict_one(m, fkv_container_of(it, struct fkv_extent, lfu),
+			  out);
+	}
+	s->reclaiming = false;
+	return fkv_extents_free_bytes(&s->extents) > before;
+}
+
+static void planned(struct fkv_master *m, struct fkv_mop *op, int res,
+		    struct fkv_out *out)
+{
+	fkv_space_unwait(&m->space, &op->waiter);
+	fkv_timer_clear(&m->timers, &op->timer);
+	if (op->type == FKV_MOP_PUT)
+		fkv_master_put_planned(m, op, res, out);
+	else
+		fkv_master_get_planned(m, op, res, out);
+}
+
+static int give_room(struct fkv_master *m, struct fkv_mop *op)
+{
+	uint64_t offset;
+	int err;
+
+	err = fkv_space_alloc(&m->space, op->waiter.class, op->len, &offset);
+	if (err)
+		return err;
+	op->extent = fkv_master_extent(m, offset, op->len,
+				       op->type == FKV_MOP_PUT ?
+				       FKV_CAUSE_PUT : FKV_CAUSE_TARGET);
+	return op->extent ? 0 : -ENOMEM;
+}
+
+/* A waiting get whose value came into memory meanwhile needs no room. */
+static bool answered(struct fkv_master *m, struct fkv_mop *op,
+		     struct fkv_out *out)
+{
+	struct fkv_route *r;
+
+	if (op->type != FKV_MOP_GET)
+		return false;
+	r = fkv_route_find(m, op->key);
+	if (!r || !r->put_id || r->memory)
+		fkv_space_unwait(&m->space, &op->waiter);
+	return fkv_master_get_answer(m, op, out);
+}
+
+/* Serve one class from its head on: false when a hole is missing. */
+static bool serve_class(struct fkv_master *m, enum fkv_class class,
+			struct fkv_out *out)
+{
+	struct fkv_waiter *w;
+
+	while ((w = fkv_space_head(&m->space, class))) {
+		struct fkv_mop *op;
+		int err;
+
+		op = fkv_container_of(w, struct fkv_mop, waiter);
+		if (answered(m, op, out))
+			continue;
+		err = give_room(m, op);
+		if (err == -EAGAIN)
+			return true;
+		if (err == -ENOSPC) {
+			m->space.hole_wanted = fkv_extent_bytes(op->len);
+			return false;
+		}
+		planned(m, op, err, out);
+	}
+	return true;
+}
+
+/* Room to waiters, from victims if need be. After every step. */
+void fkv_master_serve(struct fkv_master *m, struct fkv_out *out)
+{
+	do {
+		m->space.hole_wanted = 0;
+		for (int c = 0; m->space.waiting && c < FKV_CLASS_NR; c++)
+			if (!serve_class(m, (enum fkv_class)c, out))
+				break;
+	} while (reclaim(m, out) && m->space.waiting);
+}
+
+void fkv_master_evicted(struct fkv_master *m, struct fkv_msg *msg)
+{
+	struct fkv_extent *x = fkv_master_extent_find(m, msg->extent);
+	bool kept;
+
+	if (!x || !x->evicting) {
+		m->stats.bad_messages++;
+		return;
+	}
+	x->evicting = false;
+	m->space.evicting_bytes -= x->bytes;
+	if (msg->res == FKV_EVICT_OK)
+		m->space.budget = ROUND_BUDGET;
+	if (msg->n > x->refs) {
+		m->stats.bad_messages++;
+		msg->n = x->refs;
+	}
+	x->refs -= (uint32_t)msg->n;
+	kept = msg->res == FKV_EVICT_BUSY || x->given_again;
+	if (!x->route) {
+		fkv_master_ungive(m, x, 0);
+	} else if (kept) {
+		m->stats.evict_busy++;
+		fkv_extent_update(x);
+		fkv_extent_touch(x, 1);
+	} else {
+		m->stats.evict_held += msg->res == FKV_EVICT_HELD;
+		evict(m, x);
+	}
+}
+
+static void persisted(struct fkv_master *m, struct fkv_msg *msg,
+		      struct fkv_extent *x)
+{
+	struct fkv_route *r = fkv_route_find(m, msg->key);
+
+	if (!r || r->put_id != msg->put_id || r->memory != x ||
+	    msg->shard >= m->nr_shards ||
+	    msg->seq < m->shards[msg->shard].tail) {
+		m->stats.commits_ignored++;
+		return;
+	}
+	m->stats.commits++;
+	fkv_route_add_ssd(m, r, msg->shard, msg->seq);
+}
+
+/* A persist ended: committed, or not (P6, P7). */
+void fkv_master_persist_end(struct fkv_master *m, struct fkv_msg *msg,
+			    struct fkv_out *out)
+{
+	struct fkv_extent *x = fkv_master_extent_find(m, msg->extent);
+
+	if (msg->type == FKV_MSG_SSD_COMMIT)
+		fkv_out_send(out, FKV_MSG_SSD_COMMIT_R)->op = msg->op;
+	if (!x || !x->persisting) {
+		m->stats.bad_messages++;
+		return;
+	}
+	x->persisting = false;
+	backing_end(m, x);
+	if (msg->type == FKV_MSG_SSD_COMMIT) {
+		persisted(m, msg, x);
+	} else {
+		m->stats.persist_failed++;
+		x->unbacked = false;
+	}
+	if (x->cause == FKV_CAUSE_PERSIST)
+		fkv_extent_set_cause(x, FKV_CAUSE_NONE);
+	fkv_extent_update(x);
+	m->space.budget = ROUND_BUDGET;
+	fkv_master_ungive(m, x, 1);
+}
+
+static void ssd_gone(struct fkv_master *m, struct fkv_route *r)
+{
+	m->stats.ssd_dropped++;
+	fkv_route_drop_ssd(m, r);
+	fkv_route_gc(m, r);
+}
+
+void fkv_master_ssd_tail(struct fkv_master *m, struct fkv_msg *msg)
+{
+	struct fkv_shard_routes *sh;
+	struct fkv_route *r;
+
+	if (msg->shard >= m->nr_shards) {
+		m->stats.bad_messages++;
+		return;
+	}
+	sh = &m->shards[msg->shard];
+	if (msg->seq > sh->tail)
+		sh->tail = msg->seq;
+	while ((r = TAILQ_FIRST(&sh->routes)) && r->seq < sh->tail)
+		ssd_gone(m, r);
+}
+
+void fkv_master_ssd_lost(struct fkv_master *m, struct fkv_msg *msg)
+{
+	struct fkv_route *r = fkv_route_find(m, msg->key);
+
+	if (r && r->put_id == msg->put_id && r->ssd)
+		ssd_gone(m, r);
+}

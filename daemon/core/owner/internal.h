@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * internal.h - structs that the files of the owner core share
+ */
+#ifndef FKV_CORE_OWNER_INTERNAL_H
+#define FKV_CORE_OWNER_INTERNAL_H
+
+#include "base/table.h"
+#include "base/timer.h"
+#include "core/master/extents.h"
+#include "core/owner/owner.h"
+
+struct fkv_client;
+
+TAILQ_HEAD(fkv_puts, fkv_put);
+TAILQ_HEAD(fkv_jobs, fkv_job);
+
+struct fkv_uid {
+	struct fkv_node node;
+	uint32_t uid;
+	uint32_t clients;
+	uint64_t pinned_bytes;
+};
+
+struct fkv_client {
+	struct fkv_node node;		/* by id */
+	uint64_t id;
+	struct fkv_uid *uid;
+	struct fkv_table holders;	/* by holder id */
+	struct fkv_calls calls;
+	struct fkv_puts puts;
+	struct fkv_extents arena;	/* of a client that maps no segment */
+	uint64_t arena_bytes;		/* 0: it writes to the segment */
+	uint64_t next_holder;
+	uint64_t pinned_bytes;
+	uint32_t nr_puts;
+	uint32_t nr_calls;
+};
+
+struct fkv_holder {
+	struct fkv_node node;		/* client->holders */
+	uint64_t id;
+	struct fkv_entry *entry;
+};
+
+/* What an op id stands for; embedded first in each of them. */
+enum fkv_oop_type { FKV_OOP_PUT, FKV_OOP_FETCH, FKV_OOP_CALL, FKV_OOP_JOB };
+
+struct fkv_oop {
+	struct fkv_node node;		/* owner->ops, by id */
+	uint64_t id;
+	enum fkv_oop_type type;
+	struct fkv_timer timer;
+};
+
+/* DELETE, STAT, LIST, COUNT: one message, one answer. */
+struct fkv_callop {
+	struct fkv_oop op;
+	struct fkv_item *item;		/* NULL: nobody waits any more */
+	bool warm;
+	struct fkv_key *key;
+};
+
+enum fkv_put_state {
+	FKV_PUT_PLANNING,	/* PUT_START sent; moved on by PUT_PLAN */
+	FKV_PUT_OPEN,		/* client writes; by commit, abort, timer */
+	FKV_PUT_COPYING,	/* arena to segment; by COPIED */
+	FKV_PUT_DONE,		/* PUT_DONE sent; by PUT_DONE_R */
+	FKV_PUT_EXPIRED,	/* revoked, client may still write; by client */
+};
+
+struct fkv_put {
+	struct fkv_oop op;
+	enum fkv_put_state state;
+	struct fkv_client *client;	/* NULL: gone */
+	struct fkv_item *item;		/* who waits: begin or commit */
+	struct fkv_key *key;
+	uint64_t len;
+	uint64_t extent;
+	uint64_t offset;
+	uint64_t arena_offset;
+	bool aborted;			/* while COPYING */
+	TAILQ_ENTRY(fkv_put) link;	/* client->puts */
+};
+
+enum fkv_fetch_state {
+	FKV_FETCH_PLANNING,	/* GET_START sent; moved on by GET_PLAN */
+	FKV_FETCH_READING,	/* by IO_DONE */
+	FKV_FETCH_DONE,		/* GET_DONE sent; by GET_DONE_R */
+};
+
+struct fkv_fetch {
+	struct fkv_oop op;
+	struct fkv_node by_key;		/* owner->fetches, while joinable */
+	enum fkv_fetch_state state;
+	struct fkv_key *key;
+	struct fkv_items waiters;
+	struct fkv_ring_entry *read;
+	uint64_t put_id, len, extent, offset;
+	uint64_t retired;		/* largest put_id retired meanwhile */
+	uint64_t deadline_ns;
+	uint32_t tries;
+	uint8_t class;
+	bool joinable;
+	bool given_up;			/* waiters were answered: only clean up */
+};
+
+enum fkv_job_state {
+	FKV_JOB_QUEUED,		/* moved on by persist_pump() */
+	FKV_JOB_HASHING,	/* by HASHED */
+	FKV_JOB_BLOCKED,	/* wants ring room; by persist_pump(), timer */
+	FKV_JOB_WRITING,	/* by IO_DONE */
+	FKV_JOB_COMMITTING,	/* by SSD_COMMIT_R */
+};
+
+/* One version on its way to SSD. */
+struct fkv_job {
+	struct fkv_oop op;
+	struct fkv_node by_key;		/* owner->jobs_by_key */
+	TAILQ_ENTRY(fkv_job) link;
+	enum fkv_job_state state;
+	struct fkv_key *key;
+	uint64_t put_id, extent, offset, len;
+	uint64_t sum;
+	uint64_t blocked_ns;
+	struct fkv_ring_entry *entry;
+	bool dropped;
+};
+
+struct fkv_owner {
+	struct fkv_owner_config cfg;
+	struct fkv_table clients;
+	struct fkv_table uids;
+	struct fkv_table live;		/* entries by key */
+	struct fkv_table fetches;	/* joinable, by key */
+	struct fkv_table ops;
+	struct fkv_table jobs_by_key;
+	struct fkv_jobs queued;
+	struct fkv_jobs blocked;
+	struct fkv_timers timers;
+	uint64_t next_op;
+	uint64_t now_ns;
+	uint64_t active_bytes;		/* of jobs hashing or writing */
+	uint32_t active;
+	struct {
+		uint32_t errors;	/* writes failed in a row */
+		bool off;
+		uint64_t retry_ns;
+	} device[FKV_DEVICES_MAX];
+	struct fkv_owner_stats stats;
+};
+
+/* kinds of timers */
+enum { FKV_TIMER_CALL, FKV_TIMER_PUT, FKV_TIMER_FETCH, FKV_TIMER_JOB };
+
+/* calls.c */
+void fkv_owner_call(struct fkv_owner *o, struct fkv_call *call,
+		    struct fkv_out *out);
+void fkv_item_done(struct fkv_owner *o, struct fkv_item *it, int status,
+		   struct fkv_out *out);
+void fkv_item_text(struct fkv_item *it, const char *text);
+void fkv_call_expired(struct fkv_owner *o, struct fkv_call *call,
+		      struct fkv_out *out);
+void fkv_call_dropped(struct fkv_owner *o, struct fkv_call *call);
+int fkv_item_timeout(const struct fkv_item *it);
+void fkv_callop_answer(struct fkv_owner *o, struct fkv_msg *msg,
+		       struct fkv_out *out);
+
+/* ops (owner.c) */
+void fkv_oop_add(struct fkv_owner *o, struct fkv_oop *op,
+		 enum fkv_oop_type type);
+void fkv_oop_del(struct fkv_owner *o, struct fkv_oop *op);
+struct fkv_oop *fkv_oop_find(const struct fkv_owner *o, uint64_t id);
+
+/* clients.c */
+struct fkv_client *fkv_client_find(const struct fkv_owner *o, uint64_t id);
+void fkv_client_up(struct fkv_owner *o, const struct fkv_in *in);
+void fkv_client_gone(struct fkv_owner *o, uint64_t id, struct fkv_out *out);
+int fkv_client_charge(struct fkv_owner *o, struct fkv_client *c, uint64_t len);
+void fkv_client_uncharge(struct fkv_owner *o, struct fkv_client *c,
+			 uint64_t len);
+/* A holder of @e for the item's client: fills its result; 0 or -errno. */
+int fkv_holder_give(struct fkv_owner *o, struct fkv_item *it,
+		    struct fkv_entry *e);
+int fkv_holder_release(struct fkv_owner *o, struct fkv_client *c, uint64_t id,
+		       struct fkv_out *out);
+
+/* entries.c */
+struct fkv_entry *fkv_entry_find(const struct fkv_owner *o,
+				 const struct fkv_key *key);
+/* A new entry with one reference of the master's; published when @grant. */
+struct fkv_entry *fkv_entry_create(struct fkv_owner *o, struct fkv_key *key,
+				   const struct fkv_msg *msg, bool grant,
+				   struct fkv_out *out);
+void fkv_entry_unpin(struct fkv_owner *o, struct fkv_entry *e,
+		     struct fkv_out *out);
+void fkv_entry_gc(struct fkv_owner *o, struct fkv_entry *e,
+		  struct fkv_out *out);
+void fkv_owner_retire(struct fkv_owner *o, struct fkv_msg *msg,
+		      struct fkv_out *out);
+void fkv_owner_evict(struct fkv_owner *o, struct fkv_msg *msg,
+		     struct fkv_out *out);
+void fkv_entry_evicted(struct fkv_owner *o, struct fkv_entry *e, int res,
+		       struct fkv_out *out);
+void fkv_entry_scanned(struct fkv_owner *o, struct fkv_entry *e,
+		       struct fkv_out *out);
+
+/* fetch.c */
+void fkv_owner_get(struct fkv_owner *o, struct fkv_item *it,
+		   struct fkv_out *out);
+void fkv_owner_warm(struct fkv_owner *o, struct fkv_key *key,
+		    struct fkv_out *out);
+void fkv_fetch_leave(struct fkv_item *it);
+void fkv_fetch_plan(struct fkv_owner *o, struct fkv_msg *msg,
+		    struct fkv_out *out);
+void fkv_fetch_read(struct fkv_owner *o, struct fkv_fetch *f, int res,
+		    uint64_t sum, struct fkv_out *out);
+void fkv_fetch_done(struct fkv_owner *o, struct fkv_msg *msg,
+		    struct fkv_out *out);
+void fkv_fetch_retire(struct fkv_owner *o, const struct fkv_key *key,
+		      uint64_t put_id);
+void fkv_fetch_expired(struct fkv_owner *o, struct fkv_fetch *f,
+		       struct fkv_out *out);
+
+/* put.c */
+void fkv_put_begin(struct fkv_owner *o, struct fkv_item *it,
+		   struct fkv_out *out);
+void fkv_put_extend(struct fkv_owner *o, struct fkv_item *it,
+		    struct fkv_out *out);
+void fkv_put_commit(struct fkv_owner *o, struct fkv_item *it,
+		    struct fkv_out *out);
+void fkv_put_abort(struct fkv_owner *o, struct fkv_item *it,
+		   struct fkv_out *out);
+void fkv_put_plan(struct fkv_owner *o, struct fkv_msg *msg,
+		  struct fkv_out *out);
+void fkv_put_copied(struct fkv_owner *o, uint64_t token, int res,
+		    struct fkv_out *out);
+void fkv_put_done(struct fkv_owner *o, struct fkv_msg *msg,
+		  struct fkv_out *out);
+void fkv_put_expired(struct fkv_owner *o, struct fkv_put *put,
+		     struct fkv_out *out);
+void fkv_put_client_gone(struct fkv_owner *o, struct fkv_put *put,
+			 struct fkv_out *out);
+void fkv_put_item_gone(struct fkv_put *put);
+
+/* persist.c */
+void fkv_owner_persist(struct fkv_owner *o, struct fkv_msg *msg,
+		       struct fkv_out *out);
+void fkv_job_hashed(struct fkv_owner *o, uint64_t token, uint64_t sum,
+		    struct fkv_out *out);
+void fkv_job_written(struct fkv_owner *o, struct fkv_job *job, int res,
+		     struct fkv_out *out);
+void fkv_job_committed(struct fkv_owner *o, struct fkv_msg *msg);
+void fkv_job_retire(struct fkv_owner *o, const struct fkv_key *key,
+		    uint64_t put_id, struct fkv_out *out);
+void fkv_job_expired(struct fkv_owner *o, struct fkv_job *job,
+		     struct fkv_out *out);
+/* Start what can start: after anything that may have freed ring room. */
+void fkv_persist_pump(struct fkv_owner *o, struct fkv_out *out);
+/* Shards whose tail moved are reported (S13); devices come back. */
+void fkv_persist_report(struct fkv_owner *o, struct fkv_out *out);
+uint64_t fkv_persist_deadline(const struct fkv_owner *o);
+void fkv_persist_tick(struct fkv_owner *o, struct fkv_out *out);
+void fkv_read_failed(struct fkv_owner *o, struct fkv_ring_entry *e, int res,
+		     struct fkv_out *out);
+
+#endif

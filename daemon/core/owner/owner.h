@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * owner.h - the owner core: clients, local index entries, fetches, persists
+ *
+ * Turns client calls into messages to the master, keeps what this host may
+ * serve by itself (entries), counts who holds what, fills memory from the SSD
+ * ring and writes to it. Knows no byte of payload; the gateway and the SSD
+ * threads carry out its commands. One thread owns it; see core.h.
+ */
+#ifndef FKV_CORE_OWNER_H
+#define FKV_CORE_OWNER_H
+
+#include "core/core.h"
+#include "core/ssd/ring.h"
+
+struct fkv_owner;
+
+#define FKV_NO_SLOT	UINT32_MAX
+
+/*
+ * An entry: one version in this host's local index, or only held.
+ *
+ * Born: by the answer of the master that gives a reference (PutDone, GetPlan,
+ * GetDone).
+ * Held by: the index (while live), client holders (pins), readers of the
+ * shared index until the gateway has scanned.
+ * Dies: retired, no pins, scanned.
+ * Last put: entry_gc() in the owner core.
+ * Afterwards: the master may use the extent again.
+ */
+struct fkv_entry {
+	struct fkv_node node;		/* owner: live entries by key */
+	struct fkv_key *key;
+	uint64_t put_id;
+	uint64_t extent;
+	uint64_t offset;		/* bytes, in the segment */
+	uint64_t len;
+	uint32_t given;			/* references of the master's */
+	uint32_t pins;			/* holders by message */
+	uint32_t slot;			/* the gateway's: its index entry */
+	bool live;
+	bool scanned;			/* no pin in shared memory any more */
+	bool evicting;
+};
+
+enum fkv_in_type {
+	FKV_IN_CALL,		/* call: taken over */
+	FKV_IN_CLIENT,		/* client uid arena_bytes: connected */
+	FKV_IN_CLIENT_GONE,	/* client: nothing of it can write any more */
+	FKV_IN_MSG,		/* msg: from the master; taken over */
+	FKV_IN_IO_DONE,		/* token res sum */
+	FKV_IN_HASHED,		/* token sum */
+	FKV_IN_COPIED,		/* token res */
+	FKV_IN_SCANNED,		/* entry: retired, and no reader pins it */
+	FKV_IN_EVICTED,		/* entry res(enum fkv_evict_result) */
+	FKV_IN_HITS,		/* entry n */
+	FKV_IN_PINS,		/* n: bytes of live entries pinned by readers */
+	FKV_IN_TICK,
+};
+
+struct fkv_in {
+	enum fkv_in_type type;
+	int32_t res;
+	uint64_t token;
+	uint64_t client;
+	uint32_t uid;
+	uint64_t n;
+	uint64_t sum;
+	struct fkv_call *call;
+	struct fkv_msg *msg;
+	struct fkv_entry *entry;
+};
+
+struct fkv_owner_config {
+	uint64_t client_cap;		/* bytes; 0: none (H4) */
+	uint64_t uid_cap;
+	struct fkv_ring *ring;		/* NULL: no SSD tier; stays the caller's */
+	uint32_t ring_devices;
+	uint32_t ring_shards;
+};
+
+struct fkv_owner_stats {
+	uint64_t entries, entries_retired, clients, holders, pinned_bytes;
+	uint64_t open_puts, expired_puts, fetches, pending_ops, calls;
+	uint64_t persist_queued, persist_active, persist_blocked;
+	uint64_t persist_committing;
+	uint64_t devices_on;
+	/* ever; gets = hits + misses + errors */
+	uint64_t gets, hits_local, hits_ssd, misses, get_errors;
+	uint64_t puts, put_errors, bytes_put, bytes_ssd_read, bytes_persisted;
+	uint64_t timeouts, quota_refused, sum_errors, read_errors;
+	uint64_t write_errors, refetches, persist_failed, put_timeouts;
+	uint64_t blocked_waits, blocked_ns, stale_tokens;
+};
+
+struct fkv_client_info {
+	uint64_t client;
+	uint32_t uid;
+	uint64_t holders, pinned_bytes, open_puts, calls;
+};
+
+int fkv_owner_create(const struct fkv_owner_config *cfg,
+		     struct fkv_owner **ret);
+void fkv_owner_free(struct fkv_owner *o);
+
+void fkv_owner_step(struct fkv_owner *o, uint64_t now_ns,
+		    const struct fkv_in *in, struct fkv_out *out);
+uint64_t fkv_owner_deadline(const struct fkv_owner *o);
+
+void fkv_owner_get_stats(const struct fkv_owner *o,
+			 struct fkv_owner_stats *ret);
+/* The i-th client, false behind the last. */
+bool fkv_owner_client_info(const struct fkv_owner *o, uint64_t i,
+			   struct fkv_client_info *ret);
+void fkv_owner_check(const struct fkv_owner *o);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine.h - the loop thread: both cores, and who carries out their commands
+ *
+ * Feeds inputs to the owner core, passes messages between the cores in order,
+ * hands commands to gateway, index, transfer threads and SSD threads, and
+ * takes their results from an inbox. All of it runs on the loop thread but
+ * fkv_engine_done_*(), which any thread may call.
+ */
+#ifndef FKV_SVC_ENGINE_H
+#define FKV_SVC_ENGINE_H
+
+#include <uv.h>
+
+#include "core/master/master.h"
+#include "core/owner/owner.h"
+#include "io/device.h"
+#include "io/gateway.h"
+#include "io/index.h"
+#include "io/segment.h"
+#include "io/workers.h"
+#include "svc/config.h"
+#include "svc/metrics.h"
+
+/* Latencies by what was asked, from request to reply, in ns. */
+enum fkv_latency {
+	FKV_LAT_GET, FKV_LAT_PUT_BEGIN, FKV_LAT_PUT_COMMIT, FKV_LAT_DELETE,
+	FKV_LAT_OTHER, FKV_LAT_SSD_READ, FKV_LAT_SSD_WRITE, FKV_LAT_NR,
+};
+
+struct fkv_engine;
+
+struct fkv_engine_config {
+	const struct fkv_config *cfg;
+	uv_loop_t *loop;
+	struct fkv_segment *segment;
+	struct fkv_device *const *devices;
+	uint32_t nr_devices;
+	uint32_t shards_per_device;
+	uint64_t epoch;
+	uint64_t incarnation;
+	uint64_t started_ns;
+	char *err;
+	size_t err_size;
+};
+
+int fkv_engine_create(const struct fkv_engine_config *ec,
+		      struct fkv_engine **ret);
+void fkv_engine_serve(struct fkv_engine *e);
+
+/* Stop: no new clients; true when nobody holds anything any more. */
+void fkv_engine_stop_accept(struct fkv_engine *e);
+bool fkv_engine_idle(struct fkv_engine *e);
+/* Close all connections; then, once the loop has run, free. */
+void fkv_engine_close(struct fkv_engine *e);
+void fkv_engine_free(struct fkv_engine *e);
+
+/* What a device's thread reports; goes into struct fkv_device_config. */
+void fkv_engine_io_done(void *engine, const struct fkv_io_result *res);
+
+/* Reports for operators and metrics; loop thread. */
+struct fkv_report {
+	struct fkv_master_stats master;
+	struct fkv_owner_stats owner;
+	struct fkv_index_stats index;
+	struct fkv_gateway_stats gateway;
+};
+
+void fkv_engine_report(struct fkv_engine *e, struct fkv_report *ret);
+struct fkv_gateway *fkv_engine_gateway(struct fkv_engine *e);
+struct fkv_owner *fkv_engine_owner(struct fkv_engine *e);
+struct fkv_master *fkv_engine_master(struct fkv_engine *e);
+struct fkv_ring *fkv_engine_ring(struct fkv_engine *e);
+const struct fkv_histogram *fkv_engine_latency(struct fkv_engine *e,
+					       enum fkv_latency which);
+const struct fkv_engine_config *fkv_engine_config(struct fkv_engine *e);
+
+#endif

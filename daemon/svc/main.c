@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * main.c - fluxonkvd: start, serve, stop
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/size.h"
+#include "base/version.h"
+#include "svc/admin.h"
+#include "svc/http.h"
+#include "svc/lockfile.h"
+#include "svc/preflight.h"
+
+#define ERR_SIZE	600
+
+struct daemon {
+	struct fkv_config cfg;
+	struct fkv_lockfile *lock;
+	struct fkv_segment *segment;
+	struct fkv_device *devices[FKV_DEVICES_MAX];
+	uint32_t nr_devices;
+	struct fkv_engine *engine;
+	struct fkv_http *http;
+	struct fkv_snapshot *snapshot;
+	uv_loop_t loop;
+	uv_signal_t sigterm, sigint;
+	uv_timer_t watchdog, stopping;
+	uint64_t stop_by_ns;
+	uint64_t incarnation;
+	char err[ERR_SIZE];
+};
+
+static int fail(struct daemon *d, int err)
+{
+	fkv_log(FKV_LOG_ERR, "%s", d->err[0] ? d->err : strerror(-err));
+	return err;
+}
+
+static void progress(void *arg, uint64_t done, uint64_t total)
+{
+	static uint64_t last;
+	uint64_t now = fkv_clock_ns();
+	char a[24], b[24];
+
+	(void)arg;
+	if (done < total && now - last < 2 * FKV_SEC)
+		return;
+	if (!last && done == total)
+		return;
+	last = now;
+	fkv_log(FKV_LOG_INFO, "memory segment: %s of %s ready",
+		fkv_size_print(done, a, sizeof(a)),
+		fkv_size_print(total, b, sizeof(b)));
+}
+
+static int open_segment(struct daemon *d)
+{
+	struct fkv_segment_config sc = {
+		.bytes = d->cfg.memory,
+		.huge = d->cfg.huge_pages,
+		.lock = d->cfg.lock_memory,
+		.threads = (unsigned int)sysconf(_SC_NPROCESSORS_ONLN),
+		.progress = progress,
+	};
+
+	return fkv_segment_create(&sc, &d->segment, d->err, sizeof(d->err));
+}
+
+static enum fkv_engine_kind engine_kind(enum fkv_engine_choice c)
+{
+	return c == FKV_ENGINE_URING ? FKV_ENGINE_KIND_URING :
+	       c == FKV_ENGINE_THREADS ? FKV_ENGINE_KIND_THREADS :
+	       FKV_ENGINE_KIND_AUTO;
+}
+
+/* Done before there is an engine: results go to it once it is made. */
+static void io_done(void *arg, const struct fkv_io_result *res)
+{
+	struct daemon *d = arg;
+
+	fkv_engine_io_done(d->engine, res);
+}
+
+static int open_device(struct daemon *d, const struct fkv_ssd_path *p)
+{
+	struct fkv_device_config dc = {
+		.path = p->path,
+		.cluster = d->cfg.cluster_name,
+		.instance = d->cfg.instance_key,
+		.limit = p->limit,
+		.nr_shards = FKV_SHARDS_PER_DEVICE,
+		.incarnation = d->incarnation,
+		.engine = engine_kind(d->cfg.io_engine),
+		.io_depth = (uint32_t)d->cfg.io_depth,
+		.read_weight = (uint32_t)d->cfg.read_weight,
+		.segment = fkv_segment_base(d->segment),
+		.segment_bytes = fkv_segment_size(d->segment),
+		.done = io_done,
+		.arg = d,
+	};
+	struct fkv_device *dev;
+	int err;
+
+	for (uint32_t i = 0; i < d->nr_devices; i++) {
+		if (fkv_device_same_fs(d->devices[i], p->path)) {
+			fkv_log(FKV_LOG_WARN, "%s is on the same device as "
+				"%s: not used", p->path,
+				fkv_device_path(d->devices[i]));
+			return 0;
+		}
+	}
+	err = fkv_device_open(&dc, &dev, d->err, sizeof(d->err));
+	if (err)
+		return err;
+	d->devices[d->nr_devices++] = dev;
+	return 0;
+}
+
+static int open_devices(struct daemon *d)
+{
+	for (unsigned int i = 0; i < d->cfg.nr_ssd; i++) {
+		int err = open_device(d, &d->cfg.ssd[i]);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int start_devices(struct daemon *d)
+{
+	for (uint32_t i = 0; i < d->nr_devices; i++) {
+		struct fkv_device_stats ds;
+		char size[24];
+		int err;
+
+		err = fkv_device_start(d->devices[i]);
+		if (err) {
+			snprintf(d->err, sizeof(d->err), "cannot start a "
+				 "thread for %s: %s",
+				 fkv_device_path(d->devices[i]),
+				 strerror(-err));
+			return err;
+		}
+		fkv_device_get_stats(d->devices[i], &ds);
+		fkv_log(FKV_LOG_INFO, "ssd %s: %s, engine=%s direct=%s "
+			"alignment=%" PRIu64 " registered_buffers=%" PRIu64,
+			fkv_device_path(d->devices[i]),
+			fkv_size_print(fkv_device_ring_size(d->devices[i]) *
+				       FKV_SHARDS_PER_DEVICE, size,
+				       sizeof(size)),
+			ds.engine, ds.direct ? "yes" : "no", ds.alignment,
+			ds.registered_buffers);
+	}
+	return 0;
+}
+
+static int create_engine(struct daemon *d)
+{
+	struct fkv_engine_config ec = {
+		.cfg = &d->cfg,
+		.loop = &d->loop,
+		.segment = d->segment,
+		.devices = d->devices,
+		.nr_devices = d->nr_devices,
+		.shards_per_device = FKV_SHARDS_PER_DEVICE,
+		.epoch = 1,
+		.incarnation = d->incarnation,
+		.started_ns = fkv_clock_ns(),
+		.err = d->err,
+		.err_size = sizeof(d->err),
+	};
+
+	return fkv_engine_create(&ec, &d->engine);
+}
+
+static int start_http(struct daemon *d)
+{
+	int err;
+
+	err = fkv_snapshot_create(&d->loop, d->engine, &d->snapshot);
+	if (err || !d->cfg.metrics_host)
+		return err;
+	err = fkv_http_create(d->cfg.metrics_host,
+			      (uint16_t)d->cfg.metrics_port,
+			      d->cfg.metrics_dashboard, d->snapshot, &d->http,
+			      d->err, sizeof(d->err));
+	return err;
+}
+
+/* ---- stop ---- */
+
+static void close_all(struct daemon *d)
+{
+	uv_close((uv_handle_t *)&d->stopping, NULL);
+	uv_close((uv_handle_t *)&d->watchdog, NULL);
+	uv_close((uv_handle_t *)&d->sigterm, NULL);
+	uv_close((uv_handle_t *)&d->sigint, NULL);
+	fkv_http_free(d->http);
+	d->http = NULL;
+	fkv_snapshot_close(d->snapshot);
+	fkv_engine_close(d->engine);
+	for (uint32_t i = 0; i < d->nr_devices; i++)
+		fkv_device_stop(d->devices[i]);
+}
+
+/* Who kept us waiting: one line per client that holds something. */
+static void name_holders(struct daemon *d)
+{
+	struct fkv_owner *o = fkv_engine_owner(d->engine);
+	struct fkv_client_info c;
+
+	for (uint64_t i = 0; fkv_owner_client_info(o, i, &c); i++) {
+		struct fkv_conn_info info = { 0 };
+
+		fkv_gateway_conn_info(fkv_engine_gateway(d->engine), c.client,
+				      &info);
+		if (!c.holders && !info.pinned && !c.open_puts)
+			continue;
+		fkv_log(FKV_LOG_WARN, "stopping with holders: pid=%d uid=%u "
+			"holders=%" PRIu64 " open_puts=%" PRIu64
+			" pinned_bytes=%" PRIu64, (int)info.pid, c.uid,
+			c.holders + info.pinned, c.open_puts,
+			c.pinned_bytes + info.pinned_bytes);
+	}
+}
+
+static void on_stopping(uv_timer_t *t)
+{
+	struct daemon *d = t->data;
+	bool idle = fkv_engine_idle(d->engine);
+
+	if (!idle && fkv_clock_ns() < d->stop_by_ns)
+		return;
+	if (!idle)
+		name_holders(d);
+	uv_timer_stop(t);
+	close_all(d);
+}
+
+static void on_signal(uv_signal_t *s, int signum)
+{
+	struct daemon *d = s->data;
+
+	if (d->stop_by_ns) {	/* twice: now */
+		d->stop_by_ns = 1;
+		return;
+	}
+	fkv_log(FKV_LOG_INFO, "stopping on %s", strsignal(signum));
+	sd_notify(0, "STOPPING=1");
+	d->stop_by_ns = fkv_clock_ns() + FKV_STOP_WAIT;
+	fkv_engine_stop_accept(d->engine);
+	uv_timer_start(&d->stopping, on_stopping, 0, 50);
+}
+
+static void on_watchdog(uv_timer_t *t)
+{
+	(void)t;
+	sd_notify(0, "WATCHDOG=1");
+}
+
+static void loop_handles(struct daemon *d)
+{
+	uint64_t usec = 0;
+
+	uv_signal_init(&d->loop, &d->sigterm);
+	uv_signal_init(&d->loop, &d->sigint);
+	uv_timer_init(&d->loop, &d->watchdog);
+	uv_timer_init(&d->loop, &d->stopping);
+	d->sigterm.data = d->sigint.data = d;
+	d->stopping.data = d;
+	uv_signal_start(&d->sigterm, on_signal, SIGTERM);
+	uv_signal_start(&d->sigint, on_signal, SIGINT);
+	if (sd_watchdog_enabled(0, &usec) > 0)
+		uv_timer_start(&d->watchdog, on_watchdog, 0, usec / 2000);
+}
+
+static void ready(struct daemon *d)
+{
+	char size[24];
+
+	fkv_engine_serve(d->engine);
+	fkv_log(FKV_LOG_INFO, "fluxonkvd %s ready: socket=%s memory=%s "
+		"ssd_devices=%u metrics=%s:%u", FKV_VERSION, d->cfg.socket,
+		fkv_size_print(fkv_segment_size(d->segment), size,
+			       sizeof(size)),
+		d->nr_devices, d->http ? d->cfg.metrics_host : "none",
+		d->http ? fkv_http_port(d->http) : 0);
+	sd_notify(0, "READY=1");
+}
+
+static int start(struct daemon *d)
+{
+	int err;
+
+	if (getrandom(&d->incarnation, sizeof(d->incarnation), 0) !=
+	    sizeof(d->incarnation))
+		return -EIO;
+	err = fkv_preflight(&d->cfg, d->err, sizeof(d->err));
+	if (!err)
+		err = fkv_lockfile_take(d->cfg.socket, &d->lock, d->err,
+					sizeof(d->err));
+	if (!err)
+		err = open_segment(d);
+	if (!err)
+		err = open_devices(d);
+	if (!err)
+		err = create_engine(d);
+	if (!err)
+		err = start_devices(d);
+	if (!err)
+		err = start_http(d);
+	return err;
+}
+
+static void finish(struct daemon *d, bool clean)
+{
+	if (d->engine)
+		fkv_engine_free(d->engine);
+	fkv_snapshot_free(d->snapshot);
+	for (uint32_t i = 0; i < d->nr_devices; i++)
+		fkv_device_close(d->devices[i]);
+	fkv_segment_free(d->segment);
+	fkv_lockfile_release(d->lock, clean);
+	fkv_config_done(&d->cfg);
+}
+
+static int run(struct daemon *d)
+{
+	int err;
+
+	fkv_log_set_level(d->cfg.log_level);
+	signal(SIGPIPE, SIG_IGN);
+	uv_loop_init(&d->loop);
+	loop_handles(d);
+	err = start(d);
+	if (err) {
+		fail(d, err);
+		if (d->engine) {
+			close_all(d);
+			uv_run(&d->loop, UV_RUN_DEFAULT);
+		}
+		finish(d, true);
+		return EXIT_FAILURE;
+	}
+	fkv_lockfile_wait(d->lock);
+	ready(d);
+	uv_run(&d->loop, UV_RUN_DEFAULT);
+	finish(d, true);
+	uv_loop_close(&d->loop);
+	fkv_log(FKV_LOG_INFO, "stopped");
+	return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	struct daemon *d = fkv_zalloc(sizeof(*d));
+	int res = EXIT_SUCCESS;
+
+	if (!d)
+		return EXIT_FAILURE;
+	switch (fkv_config_load(argc, argv, &d->cfg, d->err,
+				sizeof(d->err))) {
+	case FKV_CONFIG_RUN:
+		res = run(d);
+		break;
+	case FKV_CONFIG_EXIT:
+		fkv_config_done(&d->cfg);
+		break;
+	case FKV_CONFIG_BAD:
+		fprintf(stderr, "fluxonkvd: %s\n", d->err);
+		fkv_config_done(&d->cfg);
+		res = 2;
+		break;
+	}
+	fkv_free(d);
+	return res;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * preflight.h - is there room for what the configuration wants? (M1)
+ *
+ * Looked at before anything is allocated, so that the answer is a sentence at
+ * start and not a signal later.
+ */
+#ifndef FKV_SVC_PREFLIGHT_H
+#define FKV_SVC_PREFLIGHT_H
+
+#include <stddef.h>
+
+#include "svc/config.h"
+
+/* 0, or -errno with a sentence: wanted, allowed, where. */
+int fkv_preflight(const struct fkv_config *cfg, char *err, size_t err_size);
+
+/* The memory part alone, with /proc and /sys below @root. For tests. */
+int fkv_preflight_memory(uint64_t bytes, const char *root, char *err,
+			 size_t err_size);
+
+#endif

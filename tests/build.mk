@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A unit test is tests/unit/test_NAME.c, linked with all that is under test.
+
+TEST_NAMES := $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
+TEST_LIBS := $(shell pkg-config --libs check 2>/dev/null) $(DAEMON_LIBS) \
+	-lsodium -lm -lseccomp -lxxhash
+SVC_TEST_OBJ := $(filter-out $(O)/daemon/svc/main.o,$(SVC_OBJ))
+TESTABLE := $(BASE_OBJ) $(WIRE_OBJ) $(CORE_OBJ) $(IO_OBJ) $(SVC_TEST_OBJ)
+
+.PHONY: tests
+tests: $(addprefix $(O)/tests/unit/test_,$(TEST_NAMES)) $(O)/tests/e2e/demo \
+	$(O)/tests/tools/policy-sim
+
+$(O)/testable.a: $(TESTABLE)
+	@rm -f $@ && ar rcs $@ $^
+
+# The library's and the tools' sources have names of their own: not all fit
+# beside the daemon's in one program.
+$(O)/tests/unit/test_lib_%: $(O)/tests/unit/test_lib_%.o $(LIB_OBJ)
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
+
+$(O)/tests/unit/test_bench_%: $(O)/tests/unit/test_bench_%.o \
+		$(addprefix $(O)/tools/bench/,zipf.o payload.o hist.o args.o)
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
+
+$(O)/tests/unit/test_ctl_%: $(O)/tests/unit/test_ctl_%.o \
+		$(addprefix $(O)/tools/ctl/,escape.o table.o)
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
+
+$(O)/tests/unit/test_%: $(O)/tests/unit/test_%.o $(O)/testable.a
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
+
+$(O)/tests/e2e/%: $(O)/tests/e2e/%.o $(O)/libfluxonkv.a
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ -lpthread -o $@
+
+$(O)/tests/tools/policy-sim: $(O)/tests/tools/policy-sim.o $(O)/testable.a
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
+
+.SECONDARY:
+
+.PHONY: demo-program
+demo-program: $(O)/tests/e2e/demo
