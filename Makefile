@@ -58,7 +58,8 @@ demo: deps
 .PHONY: check
 check: deps
 	$(Q)$(MAKE) --no-print-directory all tests
-	$(Q)tests/tools/run-tests $(O)
+	$(Q)$(MAKE) --no-print-directory SAN=address,undefined all tests
+	$(Q)tests/tools/run-tests build build-address-undefined
 
 .PHONY: clean
 clean:

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/version.h"
@@ -104,6 +105,7 @@ static struct json_object *status_json(struct fkv_engine *e)
 	put_str(o, "role", "standalone");
 	put_str(o, "cluster", ec->cfg->cluster_name);
 	put_str(o, "instance", ec->cfg->instance_key);
+	put_u64(o, "pid", (uint64_t)getpid());
 	put_u64(o, "incarnation", ec->incarnation);
 	put_u64(o, "epoch", ec->epoch);
 	put_u64(o, "uptime_s", (fkv_clock_ns() - ec->started_ns) / FKV_SEC);

@@ -233,13 +233,30 @@ static void latency(struct fkv_engine *e, const struct fkv_call *call)
 			     fkv_clock_ns() - call->began_ns);
 }
 
+/* To the device; false when its mailbox is full now. */
+static bool io_post(struct fkv_engine *e, uint32_t device,
+		    const struct fkv_io_request *req)
+{
+	struct result r = {
+		.type = FKV_IN_IO_DONE,
+		.token = req->token,
+		.write = req->kind == FKV_IO_WRITE,
+	};
+
+	r.res = fkv_device_submit(e->ec.devices[device], req);
+	if (r.res == -EAGAIN)
+		return false;
+	if (r.res)
+		inbox_post(e, &r);
+	return true;
+}
+
 static void io_submit(struct fkv_engine *e, uint32_t device,
 		      const struct fkv_io_request *req)
 {
 	struct waiting_io *w;
 
-	if (STAILQ_EMPTY(&e->waiting) &&
-	    !fkv_device_submit(e->ec.devices[device], req))
+	if (STAILQ_EMPTY(&e->waiting) && io_post(e, device, req))
 		return;
 	w = fkv_zalloc(sizeof(*w));
 	fkv_assert(w);
@@ -253,7 +270,7 @@ static void io_retry(struct fkv_engine *e)
 	struct waiting_io *w;
 
 	while ((w = STAILQ_FIRST(&e->waiting))) {
-		if (fkv_device_submit(e->ec.devices[w->device], &w->req))
+		if (!io_post(e, w->device, &w->req))
 			return;
 		STAILQ_REMOVE_HEAD(&e->waiting, link);
 		fkv_free(w);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -18,7 +19,10 @@ struct fkv_lockfile {
 	int fd;
 	char *path;
 	uint64_t wait_until_ns;
+	uint64_t epoch;
 };
+
+#define EPOCH_MAX	((1ULL << 20) - 1)
 
 static int remove_socket(const char *path, char *err, size_t err_size)
 {
@@ -46,20 +50,44 @@ static int refuse(const char *path, int fd, char *err, size_t err_size)
 	return -EBUSY;
 }
 
-static void say(struct fkv_lockfile *l, const char *word)
+static int say(struct fkv_lockfile *l, const char *word)
 {
-	char buf[64];
-	int n = snprintf(buf, sizeof(buf), "%s pid %d\n", word, getpid());
+	char buf[96];
+	int n = snprintf(buf, sizeof(buf), "%s pid %d epoch %" PRIu64 "\n",
+			 word, getpid(), l->epoch);
 
-	if (ftruncate(l->fd, 0) || pwrite(l->fd, buf, (size_t)n, 0) != n)
-		fkv_log(FKV_LOG_WARN, "cannot write %s", l->path);
+	if (pwrite(l->fd, buf, (size_t)n, 0) != n ||
+	    ftruncate(l->fd, n) || fsync(l->fd)) {
+		fkv_log(FKV_LOG_WARN, "cannot write %s: %s", l->path,
+			strerror(errno));
+		return -EIO;
+	}
+	return 0;
+}
+
+/* What the last daemon left: did it stop cleanly, and its epoch. */
+static void read_last(struct fkv_lockfile *l)
+{
+	char buf[96] = "", word[16] = "";
+	uint64_t epoch = 0;
+	int pid;
+
+	if (pread(l->fd, buf, sizeof(buf) - 1, 0) > 0)
+		sscanf(buf, "%15s pid %d epoch %" SCNu64, word, &pid, &epoch);
+	if (!strcmp(word, "running"))
+		l->wait_until_ns = fkv_clock_ns() + WAIT_NS;
+	l->epoch = epoch < EPOCH_MAX ? epoch + 1 : EPOCH_MAX;
+}
+
+uint64_t fkv_lockfile_epoch(const struct fkv_lockfile *l)
+{
+	return l->epoch;
 }
 
 int fkv_lockfile_take(const char *socket_path, struct fkv_lockfile **ret,
 		      char *err, size_t err_size)
 {
 	struct fkv_lockfile *l = fkv_zalloc(sizeof(*l));
-	char word[8] = "";
 	int res = -ENOMEM;
 
 	if (!l || asprintf(&l->path, "%s.lock", socket_path) < 0)
@@ -75,12 +103,15 @@ int fkv_lockfile_take(const char *socket_path, struct fkv_lockfile **ret,
 		res = refuse(l->path, l->fd, err, err_size);
 		goto err_close;
 	}
-	if (pread(l->fd, word, 7, 0) == 7 && !strcmp(word, "running"))
-		l->wait_until_ns = fkv_clock_ns() + WAIT_NS;
+	read_last(l);
 	res = remove_socket(socket_path, err, err_size);
 	if (res)
 		goto err_close;
-	say(l, "running");
+	res = say(l, "running");
+	if (res) {
+		snprintf(err, err_size, "cannot write %s", l->path);
+		goto err_close;
+	}
 	*ret = l;
 	return 0;
 

@@ -11,12 +11,19 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct fkv_lockfile;
 
 /* Takes the lock and removes a socket that nobody listens on. 0 or -errno. */
 int fkv_lockfile_take(const char *socket_path, struct fkv_lockfile **ret,
 		      char *err, size_t err_size);
+/*
+ * The epoch of this start: one more than the last one's on this socket, and
+ * on disk before this returned from take() (P2). 20 bits.
+ */
+uint64_t fkv_lockfile_epoch(const struct fkv_lockfile *l);
+
 /* Until 1.2 s after the start, if the last one did not stop cleanly. */
 void fkv_lockfile_wait(struct fkv_lockfile *l);
 void fkv_lockfile_release(struct fkv_lockfile *l, bool clean);

@@ -153,6 +153,14 @@ static int start_devices(struct daemon *d)
 			return err;
 		}
 		fkv_device_get_stats(d->devices[i], &ds);
+		if (*ds.engine_why)
+			fkv_log(FKV_LOG_WARN, "%s: I/O by threads: %s",
+				fkv_device_path(d->devices[i]),
+				ds.engine_why);
+		if (*ds.buffered_why)
+			fkv_log(FKV_LOG_WARN, "%s: I/O is buffered: %s",
+				fkv_device_path(d->devices[i]),
+				ds.buffered_why);
 		fkv_log(FKV_LOG_INFO, "ssd %s: %s, engine=%s direct=%s "
 			"alignment=%" PRIu64 " registered_buffers=%" PRIu64,
 			fkv_device_path(d->devices[i]),
@@ -174,7 +182,7 @@ static int create_engine(struct daemon *d)
 		.devices = d->devices,
 		.nr_devices = d->nr_devices,
 		.shards_per_device = FKV_SHARDS_PER_DEVICE,
-		.epoch = 1,
+		.epoch = fkv_lockfile_epoch(d->lock),
 		.incarnation = d->incarnation,
 		.started_ns = fkv_clock_ns(),
 		.err = d->err,

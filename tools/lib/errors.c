@@ -55,7 +55,7 @@ static const struct {
 	{ EIO, "the value could not be read from SSD" },
 	{ ENOBUFS, "the value is larger than the buffer" },
 	{ ENODEV, "there is no such device" },
-	{ ENOENT, "no such key, or no daemon at the address" },
+	{ ENOENT, "no such key" },
 	{ ENOMEM, "out of memory" },
 	{ ENOSPC, "no room in memory came free in time" },
 	{ ENOTCONN, "the daemon is gone" },
