@@ -15,6 +15,14 @@ void fkv_log_set_level(enum fkv_log_level level)
 	__atomic_store_n(&max_level, level, __ATOMIC_RELAXED);
 }
 
+/* Text from outside (a path, a name) must not begin an event of its own. */
+static void one_line(char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 127)
+			text[i] = '?';
+}
+
 void fkv_log(enum fkv_log_level level, const char *fmt, ...)
 {
 	static const struct {
@@ -27,7 +35,7 @@ void fkv_log(enum fkv_log_level level, const char *fmt, ...)
 	};
 	char line[1024];
 	va_list ap;
-	int n, m;
+	int n, m, text;
 
 	if (level > __atomic_load_n(&max_level, __ATOMIC_RELAXED))
 		return;
@@ -36,6 +44,7 @@ void fkv_log(enum fkv_log_level level, const char *fmt, ...)
 	else
 		n = snprintf(line, sizeof(line), "fluxonkvd: %s: ",
 			     of[level].name);
+	text = n;
 	va_start(ap, fmt);
 	m = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
 	va_end(ap);
@@ -44,6 +53,7 @@ void fkv_log(enum fkv_log_level level, const char *fmt, ...)
 	n += m;
 	if ((size_t)n > sizeof(line) - 2)
 		n = (int)sizeof(line) - 2;
+	one_line(line + text, (size_t)(n - text));
 	line[n++] = '\n';
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
 		return;		/* nowhere left to say it */

@@ -68,7 +68,7 @@ int fkv_size_parse(const char *text, uint64_t *ret_bytes)
 	}
 	if (*p == ' ')
 		p++;
-	if (unit_shift(p, &shift) || (frac && !*p))
+	if (unit_shift(p, &shift) || (!*p && (frac || p[-1] == ' ')))
 		return -EINVAL;
 	for (size_t i = 0; i < n; i++) {
 		whole = whole * 10 + (unsigned int)(text[i] - '0');

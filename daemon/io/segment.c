@@ -270,10 +270,13 @@ int fkv_segment_create(const struct fkv_segment_config *cfg,
 	res = open_memory(s, cfg->huge);
 	if (res) {
 		snprintf(err, err_size, "cannot allocate a memory segment of %"
-			 PRIu64 " bytes%s: %s", s->size,
+			 PRIu64 " bytes%s%s: %s", s->size,
 			 cfg->huge == FKV_HUGE_REQUIRED ?
 			 " in reserved 2 MiB huge pages (see "
-			 "/proc/sys/vm/nr_hugepages)" : "", strerror(-res));
+			 "/proc/sys/vm/nr_hugepages)" : "",
+			 res == -EINVAL && s->size % HUGE_PAGE ?
+			 ", which is no multiple of 2 MiB" : "",
+			 strerror(-res));
 		goto err_free;
 	}
 	s->base = map_aligned(s->fd, s->size);

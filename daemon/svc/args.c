@@ -106,31 +106,6 @@ static int load_file(struct fkv_config *cfg, const char *path, char *err,
 	return res;
 }
 
-/* One setting as the file would have it: same checks, same words. */
-static int set(struct fkv_config *cfg, const char *flag, const char *key,
-	       const char *value, char *err, size_t err_size)
-{
-	const char *dot = strchr(key, '.');
-	char text[1024];
-	int n;
-
-	if (strpbrk(value, "\"\\\n")) {
-		snprintf(err, err_size, "%s: quotes, backslashes and line "
-			 "ends are not allowed in '%s'", flag, value);
-		return -EINVAL;
-	}
-	if (dot)
-		n = snprintf(text, sizeof(text), "%.*s: {%s: \"%s\"}",
-			     (int)(dot - key), key, dot + 1, value);
-	else
-		n = snprintf(text, sizeof(text), "%s: \"%s\"", key, value);
-	if (n < 0 || (size_t)n >= sizeof(text)) {
-		snprintf(err, err_size, "%s: value too long", flag);
-		return -EINVAL;
-	}
-	return fkv_config_parse(cfg, flag, text, (size_t)n, err, err_size);
-}
-
 static int set_pair(struct fkv_config *cfg, const char *arg, char *err,
 		    size_t err_size)
 {
@@ -144,7 +119,7 @@ static int set_pair(struct fkv_config *cfg, const char *arg, char *err,
 	}
 	memcpy(key, arg, (size_t)(eq - arg));
 	key[eq - arg] = '\0';
-	return set(cfg, "--set", key, eq + 1, err, err_size);
+	return fkv_config_set(cfg, "--set", key, eq + 1, err, err_size);
 }
 
 /* DIR:SIZE, split at the last colon (S1). */
@@ -227,7 +202,8 @@ static int flag(struct fkv_config *cfg, int opt, int index, bool *first_ssd,
 		return set_pair(cfg, optarg, err, err_size);
 	default:
 		snprintf(name, sizeof(name), "--%s", options[index].name);
-		return set(cfg, name, flag_key(opt), optarg, err, err_size);
+		return fkv_config_set(cfg, name, flag_key(opt), optarg, err,
+				      err_size);
 	}
 }
 

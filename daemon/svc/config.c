@@ -20,7 +20,8 @@
 
 struct walk {
 	struct fkv_config *cfg;
-	const char *file;
+	const char *file;		/* or the flag */
+	bool flag;			/* no lines, no types */
 	yaml_document_t doc;
 	char *err;
 	size_t err_size;
@@ -51,8 +52,11 @@ static int complain(struct walk *w, const yaml_node_t *n, const char *fmt, ...)
 	va_list ap;
 	int len;
 
-	len = snprintf(w->err, w->err_size, "%s:%zu: ", w->file,
-		       n ? n->start_mark.line + 1 : (size_t)1);
+	if (w->flag)
+		len = snprintf(w->err, w->err_size, "%s: ", w->file);
+	else
+		len = snprintf(w->err, w->err_size, "%s:%zu: ", w->file,
+			       n ? n->start_mark.line + 1 : (size_t)1);
 	if (len < 0 || (size_t)len >= w->err_size)
 		return -EINVAL;
 	va_start(ap, fmt);
@@ -61,10 +65,24 @@ static int complain(struct walk *w, const yaml_node_t *n, const char *fmt, ...)
 	return -EINVAL;
 }
 
+static bool has_zero_byte(const yaml_node_t *n)
+{
+	return n->type == YAML_SCALAR_NODE &&
+	       memchr(n->data.scalar.value, 0, n->data.scalar.length);
+}
+
 static const char *scalar(const yaml_node_t *n)
 {
-	return n->type == YAML_SCALAR_NODE ?
+	return n->type == YAML_SCALAR_NODE && !has_zero_byte(n) ?
 		(const char *)n->data.scalar.value : NULL;
+}
+
+/* A number or a bool: what is in quotes is a string. */
+static const char *plain(const struct walk *w, const yaml_node_t *n)
+{
+	return w->flag || (n->type == YAML_SCALAR_NODE &&
+			   n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE) ?
+		scalar(n) : NULL;
 }
 
 static bool is_null(const yaml_node_t *n)
@@ -84,6 +102,9 @@ static int wrong(struct walk *w, const struct setting *s, const yaml_node_t *n)
 {
 	const char *v = scalar(n);
 
+	if (has_zero_byte(n))
+		return complain(w, n, "%s: expected %s without a zero byte",
+				s->key, s->expected);
 	return complain(w, n, "%s: expected %s, not %s%s%s", s->key,
 			s->expected, v ? "'" : "a list or mapping",
 			v ? v : "", v ? "'" : "");
@@ -135,7 +156,7 @@ static int set_number(struct walk *w, const struct setting *s, yaml_node_t *n)
 {
 	uint64_t v;
 
-	if (parse_number(scalar(n), &v))
+	if (parse_number(plain(w, n), &v))
 		return wrong(w, s, n);
 	if (v < s->min || v > s->max)
 		return complain(w, n, "%s: expected %" PRIu64 " to %" PRIu64
@@ -146,7 +167,7 @@ static int set_number(struct walk *w, const struct setting *s, yaml_node_t *n)
 
 static int set_bool(struct walk *w, const struct setting *s, yaml_node_t *n)
 {
-	const char *v = scalar(n);
+	const char *v = plain(w, n);
 
 	if (v && !strcmp(v, "true"))
 		*(bool *)field(w, s) = true;
@@ -190,7 +211,7 @@ static int set_mode(struct walk *w, const struct setting *s, yaml_node_t *n)
 	unsigned long mode;
 	char *end;
 
-	if (!v || !*v)
+	if (!v || *v < '0' || *v > '7')
 		return wrong(w, s, n);
 	mode = strtoul(v, &end, 8);
 	if (*end || mode > 0777)
@@ -493,6 +514,33 @@ static int walk_document(struct walk *w)
 	return err ? err : pair_up(w);
 }
 
+/* One document, or none: w->doc, for the caller to delete. */
+static int load(struct walk *w, yaml_parser_t *parser)
+{
+	if (yaml_parser_load(parser, &w->doc))
+		return 0;
+	snprintf(w->err, w->err_size, "%s:%zu: not YAML: %s", w->file,
+		 parser->problem_mark.line + 1,
+		 parser->problem ? parser->problem : "out of memory");
+	return -EINVAL;
+}
+
+/* What stands behind a second '---' would go unread. */
+static int load_end(struct walk *w, yaml_parser_t *parser)
+{
+	int res = load(w, parser);
+
+	if (res)
+		return res;
+	if (yaml_document_get_root_node(&w->doc)) {
+		snprintf(w->err, w->err_size, "%s:%zu: a second document; "
+			 "expected one", w->file, w->doc.start_mark.line + 1);
+		res = -EINVAL;
+	}
+	yaml_document_delete(&w->doc);
+	return res;
+}
+
 int fkv_config_parse(struct fkv_config *cfg, const char *file,
 		     const char *text, size_t len, char *err, size_t err_size)
 {
@@ -508,17 +556,36 @@ int fkv_config_parse(struct fkv_config *cfg, const char *file,
 	}
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text,
 				     len);
-	if (!yaml_parser_load(&parser, &w.doc)) {
-		snprintf(err, err_size, "%s:%zu: not YAML: %s", file,
-			 parser.problem_mark.line + 1,
-			 parser.problem ? parser.problem : "out of memory");
-		yaml_parser_delete(&parser);
-		return -EINVAL;
+	res = load(&w, &parser);
+	if (!res) {
+		res = walk_document(&w);
+		yaml_document_delete(&w.doc);
 	}
-	res = walk_document(&w);
-	yaml_document_delete(&w.doc);
+	if (!res)
+		res = load_end(&w, &parser);
 	yaml_parser_delete(&parser);
 	return res;
+}
+
+int fkv_config_set(struct fkv_config *cfg, const char *flag, const char *key,
+		   const char *value, char *err, size_t err_size)
+{
+	struct walk w = {
+		.cfg = cfg, .file = flag, .flag = true, .err = err,
+		.err_size = err_size,
+	};
+	yaml_node_t n = {
+		.type = YAML_SCALAR_NODE,
+		.data.scalar = {
+			.value = (yaml_char_t *)value,
+			.length = strlen(value),
+			.style = YAML_DOUBLE_QUOTED_SCALAR_STYLE,
+		},
+	};
+
+	if (strchr(value, '\n'))
+		return complain(&w, &n, "%s: expected one line", key);
+	return walk_pair(&w, key, &n, &n);
 }
 
 static char *default_socket(void)

@@ -74,6 +74,13 @@ int fkv_config_parse(struct fkv_config *cfg, const char *file,
 		     const char *text, size_t len, char *err,
 		     size_t err_size);
 
+/*
+ * One scalar setting, dotted where nested, as the value of @flag. The same
+ * checks as in the file. 0 or -EINVAL.
+ */
+int fkv_config_set(struct fkv_config *cfg, const char *flag, const char *key,
+		   const char *value, char *err, size_t err_size);
+
 /* Defaults, as they are before file and flags. 0 or -ENOMEM. */
 int fkv_config_init(struct fkv_config *cfg);
 

@@ -137,6 +137,8 @@ static enum MHD_Result respond(struct MHD_Connection *c, unsigned int code,
 	MHD_add_response_header(r, "Content-Type", type);
 	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
 	MHD_add_response_header(r, "Cache-Control", "no-store");
+	if (code == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(r, "Allow", "GET, HEAD");
 	res = MHD_queue_response(c, code, r);
 	MHD_destroy_response(r);
 	return res;
@@ -212,6 +214,7 @@ int fkv_http_create(const char *host, uint16_t port, bool dashboard,
 	h->dashboard = dashboard;
 	if (ai->ai_family == AF_INET6)
 		flags |= MHD_USE_IPv6;
+	errno = 0;
 	h->mhd = MHD_start_daemon(flags, port, NULL, NULL, handle, h,
 				  MHD_OPTION_SOCK_ADDR, ai->ai_addr,
 				  MHD_OPTION_CONNECTION_LIMIT,

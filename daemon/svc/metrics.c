@@ -9,7 +9,7 @@
 
 void fkv_histogram_record(struct fkv_histogram *h, uint64_t ns)
 {
-	uint64_t us = (ns + 999) / 1000;
+	uint64_t us = ns / 1000 + !!(ns % 1000);
 	unsigned int b = us <= 1 ? 0 : 64 - (unsigned int)
 			 __builtin_clzll(us - 1);
 
@@ -31,7 +31,7 @@ static bool grow(struct fkv_text *t, size_t more)
 		room *= 2;
 	if (room == t->room)
 		return true;
-	p = realloc(t->data, room);
+	p = fkv_realloc(t->data, room);
 	if (!p) {
 		t->broken = true;
 		return false;
@@ -95,13 +95,16 @@ void fkv_metric_histogram(struct fkv_text *t, const char *name,
 
 	for (unsigned int b = 0; b + 1 < FKV_HISTOGRAM_BUCKETS; b++) {
 		sum += h->bucket[b];
-		fkv_text_add(t, "%s_bucket{%s%sle=\"%g\"} %" PRIu64 "\n", name,
-			     label, comma, (double)(1ULL << b) / 1e6, sum);
+		fkv_text_add(t, "%s_bucket{%s%sle=\"%.10g\"} %" PRIu64 "\n",
+			     name, label, comma, (double)(1ULL << b) / 1e6, sum);
 	}
 	fkv_text_add(t, "%s_bucket{%s%sle=\"+Inf\"} %" PRIu64 "\n", name,
 		     label, comma, h->count);
-	fkv_text_add(t, "%s_sum%s%s%s %g\n", name, *label ? "{" : "", label,
-		     *label ? "}" : "", (double)h->sum_ns / 1e9);
+	/* exact: a rounded sum stands still while the count goes on */
+	fkv_text_add(t, "%s_sum%s%s%s %" PRIu64 ".%09" PRIu64 "\n", name,
+		     *label ? "{" : "", label, *label ? "}" : "",
+		     (uint64_t)(h->sum_ns / FKV_SEC),
+		     (uint64_t)(h->sum_ns % FKV_SEC));
 	fkv_text_add(t, "%s_count%s%s%s %" PRIu64 "\n", name,
 		     *label ? "{" : "", label, *label ? "}" : "", h->count);
 }

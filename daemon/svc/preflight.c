@@ -12,6 +12,8 @@
 #include "base/base.h"
 #include "svc/preflight.h"
 
+#define HUGE_PAGE	(2 * FKV_MIB)
+
 static FILE *open_below(const char *root, const char *path)
 {
 	char full[512];
@@ -33,18 +35,61 @@ static bool read_number(const char *root, const char *path, uint64_t *ret)
 	return ok;
 }
 
-static bool mem_available(const char *root, uint64_t *ret)
+/* The number behind @word at the begin of a line. */
+static bool read_word(const char *root, const char *path, const char *word,
+		      uint64_t *ret)
 {
-	FILE *f = open_below(root, "/proc/meminfo");
-	char line[128];
+	FILE *f = open_below(root, path);
+	size_t n = strlen(word);
+	char line[256];
 	bool ok = false;
 
 	while (f && !ok && fgets(line, sizeof(line), f))
-		ok = sscanf(line, "MemAvailable: %" SCNu64, ret) == 1;
+		ok = !strncmp(line, word, n) &&
+		     sscanf(line + n, " %" SCNu64, ret) == 1;
 	if (f)
 		fclose(f);
-	*ret *= 1024;
 	return ok;
+}
+
+static bool meminfo(const char *root, const char *word, uint64_t *ret)
+{
+	return read_word(root, "/proc/meminfo", word, ret);
+}
+
+static bool mem_available(const char *root, uint64_t *ret)
+{
+	uint64_t kib;
+
+	if (!meminfo(root, "MemAvailable:", &kib))
+		return false;
+	*ret = kib * 1024;
+	return true;
+}
+
+/* Bytes of reserved 2 MiB pages that are free and promised to nobody. */
+static uint64_t huge_free(const char *root)
+{
+	uint64_t pages, promised, kib;
+
+	if (!meminfo(root, "HugePages_Free:", &pages) ||
+	    !meminfo(root, "HugePages_Rsvd:", &promised) ||
+	    !meminfo(root, "Hugepagesize:", &kib) || promised > pages)
+		return 0;
+	return kib * 1024 == HUGE_PAGE ? (pages - promised) * HUGE_PAGE : 0;
+}
+
+/* Is memory in a list of controllers, as "cpu,memory"? */
+static bool names_memory(const char *list)
+{
+	while (list) {
+		size_t n = strcspn(list, ",");
+
+		if (n == 6 && !strncmp(list, "memory", n))
+			return true;
+		list = list[n] ? list + n + 1 : NULL;
+	}
+	return false;
 }
 
 /*
@@ -65,7 +110,7 @@ static bool cgroup_path(const char *root, char *ret, size_t size, bool *ret_v2)
 			continue;
 		*path++ = '\0';
 		path[strcspn(path, "\n")] = '\0';
-		if (strcmp(ctl + 1, "") && !strstr(ctl + 1, "memory"))
+		if (ctl[1] && !names_memory(ctl + 1))
 			continue;
 		*ret_v2 = !ctl[1];
 		snprintf(ret, size, "%s", path);
@@ -76,6 +121,24 @@ static bool cgroup_path(const char *root, char *ret, size_t size, bool *ret_v2)
 	if (f)
 		fclose(f);
 	return found;
+}
+
+/*
+ * Page cache of a group: it is given back at the limit. Shared memory is not
+ * in these two lists.
+ */
+static uint64_t group_cache(const char *root, const char *path, bool v2)
+{
+	uint64_t inactive = 0, active = 0;
+	char file[512];
+
+	snprintf(file, sizeof(file), v2 ? "/sys/fs/cgroup%s/memory.stat" :
+		 "/sys/fs/cgroup/memory%s/memory.stat", path);
+	read_word(root, file, v2 ? "inactive_file " : "total_inactive_file ",
+		  &inactive);
+	read_word(root, file, v2 ? "active_file " : "total_active_file ",
+		  &active);
+	return inactive + active;
 }
 
 static bool group_limit(const char *root, const char *path, bool v2,
@@ -91,6 +154,7 @@ static bool group_limit(const char *root, const char *path, bool v2,
 		 "/sys/fs/cgroup/memory%s/memory.usage_in_bytes", path);
 	if (!read_number(root, file, ret_used))
 		*ret_used = 0;
+	*ret_used -= fkv_min_u64(*ret_used, group_cache(root, path, v2));
 	return true;
 }
 
@@ -111,8 +175,9 @@ static int check_cgroup(uint64_t bytes, const char *root, char *err,
 		    limit < INT64_MAX / 2 && used + bytes > limit) {
 			snprintf(err, err_size, "memory: %" PRIu64 " bytes "
 				 "wanted, but the cgroup '%s' allows %" PRIu64
-				 " and %" PRIu64 " are in use", bytes,
-				 *path ? path : "/", limit, used);
+				 " and %" PRIu64 " are in use: %s", bytes,
+				 *path ? path : "/", limit, used,
+				 strerror(ENOMEM));
 			return -ENOMEM;
 		}
 		slash = strrchr(path, '/');
@@ -122,18 +187,38 @@ static int check_cgroup(uint64_t bytes, const char *root, char *err,
 	}
 }
 
-int fkv_preflight_memory(uint64_t bytes, const char *root, char *err,
-			 size_t err_size)
+static int check_ordinary(uint64_t bytes, const char *root, char *err,
+			  size_t err_size)
 {
-	uint64_t available = 0;
+	uint64_t available;
 
 	if (mem_available(root, &available) && bytes > available) {
 		snprintf(err, err_size, "memory: %" PRIu64 " bytes wanted, but "
-			 "only %" PRIu64 " are available on this host", bytes,
-			 available);
+			 "only %" PRIu64 " are available on this host: %s",
+			 bytes, available, strerror(ENOMEM));
 		return -ENOMEM;
 	}
 	return check_cgroup(bytes, root, err, err_size);
+}
+
+int fkv_preflight_segment(const struct fkv_config *cfg, const char *root,
+			  char *err, size_t err_size)
+{
+	uint64_t huge = 0;
+
+	/* taken from the host already, and by default charged to no group */
+	if (cfg->huge_pages != FKV_HUGE_OFF && !(cfg->memory % HUGE_PAGE)) {
+		huge = huge_free(root);
+		if (huge >= cfg->memory)
+			return 0;
+	}
+	if (cfg->huge_pages != FKV_HUGE_REQUIRED)
+		return check_ordinary(cfg->memory, root, err, err_size);
+	snprintf(err, err_size, "huge_pages: required, but %" PRIu64
+		 " bytes are wanted and reserved 2 MiB pages have room for %"
+		 PRIu64 " (see /proc/sys/vm/nr_hugepages): %s", cfg->memory,
+		 huge, strerror(ENOMEM));
+	return -ENOMEM;
 }
 
 static int check_memlock(const struct fkv_config *cfg, char *err,
@@ -147,8 +232,8 @@ static int check_memlock(const struct fkv_config *cfg, char *err,
 		return 0;
 	snprintf(err, err_size, "lock_memory: required, but %" PRIu64
 		 " bytes are wanted and the memlock limit is %" PRIu64
-		 " bytes (ulimit -l, or LimitMEMLOCK=)", cfg->memory,
-		 (uint64_t)rl.rlim_cur);
+		 " bytes (ulimit -l, or LimitMEMLOCK=): %s", cfg->memory,
+		 (uint64_t)rl.rlim_cur, strerror(EPERM));
 	return -EPERM;
 }
 
@@ -184,7 +269,7 @@ int fkv_preflight(const struct fkv_config *cfg, char *err, size_t err_size)
 	int res = check_socket(cfg, err, err_size);
 
 	if (!res)
-		res = fkv_preflight_memory(cfg->memory, "", err, err_size);
+		res = fkv_preflight_segment(cfg, "", err, err_size);
 	if (!res)
 		res = check_memlock(cfg, err, err_size);
 	return res;

@@ -15,8 +15,12 @@
 /* 0, or -errno with a sentence: wanted, allowed, where. */
 int fkv_preflight(const struct fkv_config *cfg, char *err, size_t err_size);
 
-/* The memory part alone, with /proc and /sys below @root. For tests. */
-int fkv_preflight_memory(uint64_t bytes, const char *root, char *err,
-			 size_t err_size);
+/*
+ * The memory part alone, with /proc and /sys below @root: reserved huge pages
+ * where the configuration takes them, else what the host and each cgroup on
+ * the way up have left. 0, or -ENOMEM with a sentence.
+ */
+int fkv_preflight_segment(const struct fkv_config *cfg, const char *root,
+			  char *err, size_t err_size);
 
 #endif
