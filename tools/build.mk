@@ -37,3 +37,42 @@ $(O)/fluxonkv-bench: $(call obj,$(BENCH_SRC)) $(O)/libfluxonkv.a
 $(O)/fluxonkvctl: $(call obj,$(CTL_SRC)) $(O)/libfluxonkv.a
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -ljson-c \
 		-lpthread -o $@
+
+DESTDIR ?=
+MAN_PAGES := $(wildcard Documentation/man/*.[1-8])
+INSTALL_FILES = $(PREFIX)/sbin/fluxonkvd $(PREFIX)/sbin/fluxonkvctl \
+	$(PREFIX)/bin/fluxonkv-bench $(PREFIX)/include/fluxonkv.h \
+	$(PREFIX)/include/linux/fluxonkv.h $(PREFIX)/lib/libfluxonkv.a \
+	$(PREFIX)/lib/libfluxonkv.so $(PREFIX)/lib/libfluxonkv.so.0 \
+	$(PREFIX)/lib/pkgconfig/fluxonkv.pc \
+	$(PREFIX)/lib/systemd/system/fluxonkvd.service \
+	$(PREFIX)/share/bash-completion/completions/fluxonkvctl \
+	$(foreach m,$(MAN_PAGES),$(PREFIX)/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m)))
+
+.PHONY: install uninstall
+install: all
+	install -Dm755 $(O)/fluxonkvd $(DESTDIR)$(PREFIX)/sbin/fluxonkvd
+	install -Dm755 $(O)/fluxonkvctl $(DESTDIR)$(PREFIX)/sbin/fluxonkvctl
+	install -Dm755 $(O)/fluxonkv-bench \
+		$(DESTDIR)$(PREFIX)/bin/fluxonkv-bench
+	install -Dm644 include/fluxonkv.h \
+		$(DESTDIR)$(PREFIX)/include/fluxonkv.h
+	install -Dm644 include/uapi/linux/fluxonkv.h \
+		$(DESTDIR)$(PREFIX)/include/linux/fluxonkv.h
+	install -Dm644 $(O)/libfluxonkv.a $(DESTDIR)$(PREFIX)/lib/libfluxonkv.a
+	install -Dm755 $(O)/libfluxonkv.so.0 \
+		$(DESTDIR)$(PREFIX)/lib/libfluxonkv.so.0
+	ln -sf libfluxonkv.so.0 $(DESTDIR)$(PREFIX)/lib/libfluxonkv.so
+	install -Dm644 $(O)/fluxonkv.pc \
+		$(DESTDIR)$(PREFIX)/lib/pkgconfig/fluxonkv.pc
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|@SBIN@|$(PREFIX)/sbin|' tools/fluxonkvd.service.in \
+		> $(DESTDIR)$(PREFIX)/lib/systemd/system/fluxonkvd.service
+	install -Dm644 tools/ctl/fluxonkvctl.bash \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/fluxonkvctl
+	for m in $(MAN_PAGES); do \
+		install -Dm644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/} \
+		|| exit 1; done
+
+uninstall:
+	rm -f $(addprefix $(DESTDIR),$(INSTALL_FILES))
