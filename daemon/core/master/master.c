@@ -3,7 +3,6 @@
 
 #define EPOCH_SHIFT	44
 #define POLL_NS		(2 * FKV_MS)
-#define ROUND_BUDGET	1024u
 
 int fkv_master_create(const struct fkv_master_config *cfg,
 		      struct fkv_master **ret)
@@ -93,7 +92,7 @@ static void quiet(struct fkv_master *m, const struct fkv_msg *msg)
 {
 	struct fkv_extent *x = fkv_master_extent_find(m, msg->extent);
 
-	m->space.budget = ROUND_BUDGET;
+	fkv_space_new_round(&m->space);
 	if (x)
 		fkv_master_ungive(m, x, msg->n);
 	else
@@ -116,7 +115,7 @@ static bool step_calls(struct fkv_master *m, uint64_t now_ns,
 {
 	switch (msg->type) {
 	case FKV_MSG_PUT_START:
-		m->space.budget = ROUND_BUDGET;
+		fkv_space_new_round(&m->space);
 		fkv_master_put_start(m, now_ns, msg, out);
 		return true;
 	case FKV_MSG_PUT_DONE:
@@ -126,7 +125,7 @@ static bool step_calls(struct fkv_master *m, uint64_t now_ns,
 		fkv_master_put_revoke(m, msg);
 		return true;
 	case FKV_MSG_GET_START:
-		m->space.budget = ROUND_BUDGET;
+		fkv_space_new_round(&m->space);
 		fkv_master_get_start(m, now_ns, msg, out);
 		return true;
 	case FKV_MSG_GET_DONE:
@@ -227,7 +226,7 @@ void fkv_master_tick(struct fkv_master *m, uint64_t now_ns,
 {
 	struct fkv_timer *t;
 
-	m->space.budget = ROUND_BUDGET;
+	fkv_space_new_round(&m->space);
 	while ((t = fkv_timers_due(&m->timers, now_ns)))
 		expire(m, fkv_container_of(t, struct fkv_mop, timer), out);
 	fkv_master_serve(m, out);

@@ -8,8 +8,6 @@
  */
 #include "core/master/internal.h"
 
-#define ROUND_BUDGET	1024u
-
 void fkv_master_persist(struct fkv_master *m, struct fkv_extent *x,
 			struct fkv_out *out)
 {
@@ -197,7 +195,7 @@ void fkv_master_evicted(struct fkv_master *m, struct fkv_msg *msg)
 	x->evicting = false;
 	m->space.evicting_bytes -= x->bytes;
 	if (msg->res == FKV_EVICT_OK)
-		m->space.budget = ROUND_BUDGET;
+		fkv_space_new_round(&m->space);
 	if (msg->n > x->refs) {
 		m->stats.bad_messages++;
 		msg->n = x->refs;
@@ -254,7 +252,7 @@ void fkv_master_persist_end(struct fkv_master *m, struct fkv_msg *msg,
 	if (x->cause == FKV_CAUSE_PERSIST)
 		fkv_extent_set_cause(x, FKV_CAUSE_NONE);
 	fkv_extent_update(x);
-	m->space.budget = ROUND_BUDGET;
+	fkv_space_new_round(&m->space);
 	fkv_master_ungive(m, x, 1);
 }
 

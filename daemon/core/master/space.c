@@ -85,6 +85,13 @@ struct fkv_waiter *fkv_space_head(const struct fkv_space *s,
 	return TAILQ_FIRST(&s->waiters[class]);
 }
 
+#define ROUND_MAX	1024u
+
+void fkv_space_new_round(struct fkv_space *s)
+{
+	s->budget = (uint32_t)fkv_min_u64(s->lfu.resident + 1, ROUND_MAX);
+}
+
 static uint64_t less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;

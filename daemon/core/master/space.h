@@ -107,6 +107,9 @@ void fkv_space_unwait(struct fkv_space *s, struct fkv_waiter *w);
 struct fkv_waiter *fkv_space_head(const struct fkv_space *s,
 				  enum fkv_class class);
 
+/* Something happened that may make victims: try each again, once. */
+void fkv_space_new_round(struct fkv_space *s);
+
 /* Bytes that should be evicted now, beyond what is on its way. */
 uint64_t fkv_space_pressure(const struct fkv_space *s);
 

@@ -108,9 +108,13 @@ void fkv_call_dropped(struct fkv_owner *o, struct fkv_call *call)
 {
 	struct fkv_client *c = fkv_client_find(o, call->client);
 
-	for (uint32_t i = 0; i < call->nr; i++)
-		if (!call->items[i].done)
-			item_detach(o, &call->items[i]);
+	for (uint32_t i = 0; i < call->nr; i++) {
+		if (call->items[i].done)
+			continue;
+		if (call->op == FLUXONKV_OP_GET)
+			o->stats.get_errors++;
+		item_detach(o, &call->items[i]);
+	}
 	fkv_timer_clear(&o->timers, &call->timer);
 	TAILQ_REMOVE(&c->calls, call, link);
 	c->nr_calls--;
