@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 BASE_SRC := $(addprefix daemon/base/, \
-	base.c hash.c key.c log.c size.c table.c timer.c)
+	base.c hash.c hash_avx2.c key.c log.c size.c table.c timer.c)
 WIRE_SRC := daemon/wire/request.c
 CORE_SRC := daemon/core/core.c \
 	$(addprefix daemon/core/master/, change.c extents.c get.c ghost.c \

@@ -10,7 +10,7 @@ TESTABLE := $(BASE_OBJ) $(WIRE_OBJ) $(CORE_OBJ) $(IO_OBJ) $(SVC_TEST_OBJ)
 
 .PHONY: tests
 tests: $(addprefix $(O)/tests/unit/test_,$(TEST_NAMES)) $(O)/tests/e2e/demo \
-	$(O)/tests/tools/policy-sim
+	$(O)/tests/tools/policy-sim $(addprefix $(O)/tests/e2e/,story api badinput launch)
 
 $(O)/testable.a: $(TESTABLE)
 	@rm -f $@ && ar rcs $@ $^
@@ -30,6 +30,9 @@ $(O)/tests/unit/test_ctl_%: $(O)/tests/unit/test_ctl_%.o \
 
 $(O)/tests/unit/test_%: $(O)/tests/unit/test_%.o $(O)/testable.a
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
+
+$(O)/tests/e2e/launch: $(O)/tests/e2e/launch.o
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ -lseccomp -o $@
 
 $(O)/tests/e2e/%: $(O)/tests/e2e/%.o $(O)/libfluxonkv.a
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ -lpthread -o $@

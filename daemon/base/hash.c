@@ -16,6 +16,10 @@ struct fkv_hash128 fkv_hash_key(const void *key, size_t len)
 
 uint64_t fkv_hash_bytes(const void *p, size_t len)
 {
+#if defined(__x86_64__)
+	if (len >= 4096 && __builtin_cpu_supports("avx2"))
+		return fkv_hash_bytes_avx2(p, len);
+#endif
 	return XXH3_64bits(p, len);
 }
 
@@ -52,7 +56,7 @@ uint64_t fkv_sum_payload(uint64_t seed, const void *p, uint64_t len)
 	for (uint64_t off = 0; off < len; off += FKV_SUM_CHUNK) {
 		uint64_t left = fkv_min_u64(FKV_SUM_CHUNK, len - off);
 
-		chunks[n++] = XXH3_64bits(b + off, (size_t)left);
+		chunks[n++] = fkv_hash_bytes(b + off, (size_t)left);
 		if (n < FKV_ARRAY_SIZE(chunks))
 			continue;
 		XXH3_64bits_update(&st, chunks, sizeof(chunks));

@@ -25,6 +25,9 @@ struct fkv_hash128 fkv_hash_key(const void *key, size_t len);
 /* XXH3-64 of plain bytes, seed 0: headers, superblocks, payload chunks. */
 uint64_t fkv_hash_bytes(const void *p, size_t len);
 
+/* The same for AVX2 processors; called by fkv_hash_bytes(). */
+uint64_t fkv_hash_bytes_avx2(const void *p, size_t len);
+
 /* Seed of a payload's checksum. @put_id and @len enter little endian. */
 uint64_t fkv_sum_seed(const void *key, size_t key_len, uint64_t put_id,
 		      uint64_t len);

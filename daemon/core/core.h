@@ -120,6 +120,7 @@ struct fkv_io {
 	uint64_t seq;
 	uint64_t put_id;
 	uint64_t sum;
+	bool warm;		/* READ: nobody waits for it */
 };
 
 struct fkv_entry;

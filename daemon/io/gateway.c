@@ -49,6 +49,7 @@ struct conn {
 	bool hello, closing, finish;	/* finish: close when all is sent */
 	struct fkv_pins *pins;
 	struct fkv_arena *arena;
+	uint64_t charged;		/* by the core, at the last count */
 	uint8_t *rx;
 	size_t rx_used, rx_room;
 	struct txs tx;
@@ -62,7 +63,7 @@ struct fkv_gateway {
 	uv_loop_t *loop;
 	uv_poll_t poll;
 	int fd;
-	bool polling;
+	bool polling, unlinked;
 	uint64_t next_client;
 	ino_t time_ns;
 	struct fkv_gateway_stats stats;
@@ -717,12 +718,14 @@ void fkv_gateway_listen(struct fkv_gateway *g)
 
 void fkv_gateway_stop_accept(struct fkv_gateway *g)
 {
+	if (!g->unlinked)
+		unlink(g->cfg.path);
+	g->unlinked = true;
 	if (!g->polling)
 		return;
 	g->polling = false;
 	uv_poll_stop(&g->poll);
 	uv_close((uv_handle_t *)&g->poll, NULL);
-	unlink(g->cfg.path);
 }
 
 void fkv_gateway_close_all(struct fkv_gateway *g)
@@ -762,17 +765,35 @@ void fkv_gateway_hits(struct fkv_gateway *g)
 /* The library keeps to its cap; who does not is closed (H4). */
 static void close_over_cap(struct fkv_gateway *g)
 {
-	struct fkv_node *n = NULL, *next;
+	struct fkv_node *n = NULL;
 	uint64_t pos = 0;
 
-	for (n = fkv_table_walk(&g->conns, &pos, NULL); n; n = next) {
+	while ((n = fkv_table_walk(&g->conns, &pos, n))) {
 		struct conn *c = fkv_container_of(n, struct conn, node);
 
-		next = fkv_table_walk(&g->conns, &pos, n);
-		if (!c->pins || c->pins->pinned_bytes <= g->cfg.client_cap)
+		if (!c->pins || c->pins->pinned_bytes + c->charged <=
+				g->cfg.client_cap)
 			continue;
 		g->stats.over_cap++;
 		conn_close(c);
+		/* that may have closed others, too: from the start */
+		pos = 0;
+		n = NULL;
+	}
+}
+
+/* What each client pins by itself counts against its caps, too. */
+static void report_pins(struct fkv_gateway *g)
+{
+	struct fkv_node *n = NULL;
+	uint64_t pos = 0;
+
+	while ((n = fkv_table_walk(&g->conns, &pos, n))) {
+		struct conn *c = fkv_container_of(n, struct conn, node);
+
+		if (c->pins && c->hello)
+			c->charged = g->cfg.ops->pinned(g->cfg.arg, c->client,
+						c->pins->pinned_bytes);
 	}
 }
 
@@ -783,6 +804,7 @@ uint64_t fkv_gateway_count_pins(struct fkv_gateway *g)
 	if (!g->cfg.index)
 		return 0;
 	bytes = fkv_index_count(g->cfg.index);
+	report_pins(g);
 	if (g->cfg.client_cap)
 		close_over_cap(g);
 	return bytes;

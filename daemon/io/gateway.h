@@ -37,6 +37,8 @@ struct fkv_gateway_ops {
 	void (*client)(void *arg, uint64_t client, uint32_t uid,
 		       uint64_t arena_bytes);
 	void (*gone)(void *arg, uint64_t client);
+	/* a client pins so much by itself; returns what else it is charged */
+	uint64_t (*pinned)(void *arg, uint64_t client, uint64_t bytes);
 	/* a call of this client: taken over */
 	void (*call)(void *arg, struct fkv_call *call);
 	/* ADMIN: text to be freed, or NULL and *ret_err; root and own uid */

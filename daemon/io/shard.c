@@ -160,6 +160,7 @@ static int open_dir(struct fkv_shards *s, const struct fkv_shards_config *cfg,
 		    const struct say *say)
 {
 	char name[FKV_SSD_DIR_NAME_MAX];
+	struct stat st;
 
 	if (!*cfg->cluster || strchr(cfg->cluster, '/'))
 		return fail(say, -EINVAL, "cluster name \"%s\" cannot be part "
@@ -168,6 +169,14 @@ static int open_dir(struct fkv_shards *s, const struct fkv_shards_config *cfg,
 		return fail(say, -EINVAL, "an SSD path and an instance key are "
 			    "needed, got \"%s\" and \"%s\"", cfg->path,
 			    cfg->instance);
+	/* not made: a disk that is not mounted would fill the root's */
+	if (stat(cfg->path, &st))
+		return fail(say, -errno, "SSD path %s: %s; expected a "
+			    "directory that exists", cfg->path,
+			    strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return fail(say, -ENOTDIR, "SSD path %s: not a directory",
+			    cfg->path);
 	if (asprintf(&s->dir, "%s/%s_cluster_kv_ssd_storage/%s", cfg->path,
 		     cfg->cluster, name) < 0) {
 		s->dir = NULL;

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <json-c/json.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -172,11 +173,32 @@ static struct json_object *segments_json(struct fkv_engine *e)
 	return list;
 }
 
-static bool has_prefix(const struct fkv_key *key, const char *prefix)
+static bool has_prefix(const struct fkv_key *key, const struct fkv_key *prefix)
 {
-	size_t n = strlen(prefix);
+	return !prefix || (key->len >= prefix->len &&
+			   !memcmp(key->data, prefix->data, prefix->len));
+}
 
-	return key->len >= n && !memcmp(key->data, prefix, n);
+/* The bytes of a key in put_key()'s form; NULL for none, or out of memory. */
+static struct fkv_key *parse_key(const char *text)
+{
+	uint8_t buf[FKV_KEY_MAX];
+	size_t n = 0;
+
+	while (*text && n < sizeof(buf)) {
+		unsigned int c;
+
+		if (sscanf(text, "\\x%2x", &c) == 1 && strlen(text) >= 4) {
+			buf[n++] = (uint8_t)c;
+			text += 4;
+		} else if (!strncmp(text, "\\\\", 2)) {
+			buf[n++] = '\\';
+			text += 2;
+		} else {
+			buf[n++] = (uint8_t)*text++;
+		}
+	}
+	return n ? fkv_key_create(buf, n) : NULL;
 }
 
 static struct json_object *route_json(const struct fkv_route_info *info)
@@ -202,21 +224,19 @@ static struct json_object *routes_json(struct fkv_engine *e,
 {
 	struct json_object *list = json_object_new_array();
 	struct fkv_master *m = fkv_engine_master(e);
-	struct fkv_key *from = NULL;
+	struct fkv_key *from = parse_key(prefix);
 	struct fkv_route_info info;
 	unsigned int n = 0;
 	bool more;
 
-	if (*prefix)
-		from = fkv_key_create(prefix, strlen(prefix));
 	more = from && fkv_master_route_at(m, from, &info);
 	if (!more)
 		more = fkv_master_route_after(m, from, &info);
-	fkv_key_put(from);
-	while (more && n++ < ROUTES_MAX && has_prefix(info.key, prefix)) {
+	while (more && n++ < ROUTES_MAX && has_prefix(info.key, from)) {
 		json_object_array_add(list, route_json(&info));
 		more = fkv_master_route_after(m, info.key, &info);
 	}
+	fkv_key_put(from);
 	return list;
 }
 

@@ -61,6 +61,7 @@ struct fkv_engine {
 	uv_timer_t timer, alive, hits, scan;
 	uint64_t timer_at;
 	bool scan_armed;
+	uint64_t devices_on;		/* as last told */
 	struct fkv_histogram latency[FKV_LAT_NR];
 };
 
@@ -168,6 +169,13 @@ static void on_call(void *arg, struct fkv_call *call)
 	call->began_ns = e->now_ns;
 	feed(e, &in);
 	arm(e);
+}
+
+static uint64_t on_pinned(void *arg, uint64_t client, uint64_t bytes)
+{
+	struct fkv_engine *e = arg;
+
+	return fkv_owner_client_pins(e->owner, client, bytes);
 }
 
 static void on_scanned(void *arg, struct fkv_entry *entry)
@@ -295,6 +303,7 @@ static void io_command(struct fkv_engine *e, struct fkv_cmd *cmd)
 		.seq = cmd->io.seq,
 		.put_id = cmd->io.put_id,
 		.sum = cmd->io.sum,
+		.warm = cmd->io.warm,
 	};
 
 	if (cmd->key) {
@@ -513,6 +522,24 @@ static void result(struct fkv_engine *e, const struct result *r)
 	feed(e, &in);
 }
 
+/* One line when a device goes or comes back (S11). */
+static void tell_devices(struct fkv_engine *e)
+{
+	struct fkv_owner_stats s;
+
+	if (!e->ring)
+		return;
+	fkv_owner_get_stats(e->owner, &s);
+	if (s.devices_on == e->devices_on)
+		return;
+	fkv_log(s.devices_on < e->devices_on ? FKV_LOG_ERR : FKV_LOG_INFO,
+		"ssd tier: %u of %u devices work; write_errors=%llu "
+		"read_errors=%llu", (unsigned int)s.devices_on,
+		e->ec.nr_devices, (unsigned long long)s.write_errors,
+		(unsigned long long)s.read_errors);
+	e->devices_on = s.devices_on;
+}
+
 static void on_wake(uv_async_t *a)
 {
 	struct fkv_engine *e = a->data;
@@ -530,6 +557,7 @@ static void on_wake(uv_async_t *a)
 		result(e, &at[i]);
 	fkv_free(at);
 	io_retry(e);
+	tell_devices(e);
 	arm(e);
 }
 
@@ -564,6 +592,7 @@ static char *on_admin(void *arg, const char *word, const char *argument,
 static const struct fkv_gateway_ops gateway_ops = {
 	.client = on_client,
 	.gone = on_gone,
+	.pinned = on_pinned,
 	.call = on_call,
 	.admin = on_admin,
 	.index = { .scanned = on_scanned, .hits = on_hits },
@@ -602,6 +631,8 @@ static int cores_create(struct fkv_engine *e)
 		.uid_cap = cfg->uid_pinned_bytes,
 		.ring_devices = e->ec.nr_devices,
 		.ring_shards = shards,
+		.put_limit = fkv_master_put_limit(
+			fkv_segment_size(e->ec.segment)),
 	};
 	struct fkv_master_config mc = {
 		.segment_bytes = fkv_segment_size(e->ec.segment),
@@ -673,6 +704,7 @@ int fkv_engine_create(const struct fkv_engine_config *ec,
 		return -ENOMEM;
 	e->ec = *ec;
 	e->timer_at = FKV_NEVER;
+	e->devices_on = ec->nr_devices;
 	STAILQ_INIT(&e->later);
 	STAILQ_INIT(&e->waiting);
 	pthread_mutex_init(&e->inbox.lock, NULL);
@@ -687,14 +719,8 @@ int fkv_engine_create(const struct fkv_engine_config *ec,
 					 e, &e->workers);
 	if (!err)
 		err = gateway_create(e);
-	if (err) {
-		fkv_engine_close(e);
-		uv_run(ec->loop, UV_RUN_DEFAULT);
-		fkv_engine_free(e);
-		return err;
-	}
 	*ret = e;
-	return 0;
+	return err;
 }
 
 void fkv_engine_serve(struct fkv_engine *e)

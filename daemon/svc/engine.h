@@ -44,6 +44,10 @@ struct fkv_engine_config {
 	size_t err_size;
 };
 
+/*
+ * 0, or -errno with a sentence in ec->err. Also a failed engine, if *ret is
+ * set, wants close() and free() around the end of the loop.
+ */
 int fkv_engine_create(const struct fkv_engine_config *ec,
 		      struct fkv_engine **ret);
 void fkv_engine_serve(struct fkv_engine *e);

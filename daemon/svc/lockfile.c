@@ -20,6 +20,7 @@ struct fkv_lockfile {
 	char *path;
 	uint64_t wait_until_ns;
 	uint64_t epoch;
+	bool waited;
 };
 
 #define EPOCH_MAX	((1ULL << 20) - 1)
@@ -128,6 +129,7 @@ void fkv_lockfile_wait(struct fkv_lockfile *l)
 {
 	uint64_t now = fkv_clock_ns();
 
+	l->waited = true;
 	if (now < l->wait_until_ns)
 		usleep((useconds_t)((l->wait_until_ns - now) / 1000));
 }
@@ -136,7 +138,8 @@ void fkv_lockfile_release(struct fkv_lockfile *l, bool clean)
 {
 	if (!l)
 		return;
-	if (clean)
+	/* who never served must not hide that its predecessor was killed */
+	if (clean && (l->waited || !l->wait_until_ns))
 		say(l, "stopped");
 	close(l->fd);
 	free(l->path);

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh source=tests/e2e/lib.sh.inc
 # P6, G7, M4, S5: more than memory holds goes to SSD, comes back right, and
 # everything balances at the end, with each engine.
 . "$(dirname "$0")/lib.sh.inc"

@@ -118,7 +118,10 @@ void fkv_cap_give(struct fluxonkv *client, int64_t len)
 	int64_t keep = 2 * step_of(client), c;
 
 	c = __atomic_add_fetch(&stripe->credit, len, __ATOMIC_RELAXED);
-	if (fkv_likely(c <= keep))
+	/* above the cap (a put was forced in) no credit may be kept back */
+	if (fkv_likely(c <= keep) &&
+	    __atomic_load_n(&client->drawn, __ATOMIC_RELAXED) <=
+		    __atomic_load_n(&client->cap, __ATOMIC_RELAXED))
 		return;
 	if (__atomic_compare_exchange_n(&stripe->credit, &c, 0, false,
 					__ATOMIC_RELAXED, __ATOMIC_RELAXED))

@@ -88,6 +88,13 @@ void fkv_master_free(struct fkv_master *m)
 	fkv_free(m);
 }
 
+uint64_t fkv_master_put_limit(uint64_t segment_bytes)
+{
+	struct fkv_space s = { .capacity = segment_bytes };
+
+	return fkv_space_limit(&s, FKV_CLASS_PUT);
+}
+
 static void quiet(struct fkv_master *m, const struct fkv_msg *msg)
 {
 	struct fkv_extent *x = fkv_master_extent_find(m, msg->extent);

@@ -50,6 +50,9 @@ int fkv_master_create(const struct fkv_master_config *cfg,
 		      struct fkv_master **ret);
 void fkv_master_free(struct fkv_master *m);
 
+/* Most bytes that a put may ever have in a segment of so many (P4). */
+uint64_t fkv_master_put_limit(uint64_t segment_bytes);
+
 /* One message in; takes over what it carries. */
 void fkv_master_step(struct fkv_master *m, uint64_t now_ns,
 		     struct fkv_msg *msg, struct fkv_out *out);

@@ -76,8 +76,10 @@ int fkv_client_charge(struct fkv_owner *o, struct fkv_client *c, uint64_t len)
 {
 	uint64_t bytes = fkv_extent_bytes(len);
 
-	if (over(c->pinned_bytes, bytes, o->cfg.client_cap) ||
-	    over(c->uid->pinned_bytes, bytes, o->cfg.uid_cap)) {
+	if (over(c->pinned_bytes + c->shared_bytes, bytes,
+		 o->cfg.client_cap) ||
+	    over(c->uid->pinned_bytes + c->uid->shared_bytes, bytes,
+		 o->cfg.uid_cap)) {
 		o->stats.quota_refused++;
 		return -EDQUOT;
 	}
@@ -96,6 +98,18 @@ void fkv_client_uncharge(struct fkv_owner *o, struct fkv_client *c,
 	c->pinned_bytes -= bytes;
 	c->uid->pinned_bytes -= bytes;
 	o->stats.pinned_bytes -= bytes;
+}
+
+uint64_t fkv_owner_client_pins(struct fkv_owner *o, uint64_t client,
+			       uint64_t bytes)
+{
+	struct fkv_client *c = fkv_client_find(o, client);
+
+	if (!c)
+		return 0;
+	c->uid->shared_bytes += bytes - c->shared_bytes;
+	c->shared_bytes = bytes;
+	return c->pinned_bytes;
 }
 
 int fkv_holder_give(struct fkv_owner *o, struct fkv_item *it,
@@ -124,7 +138,7 @@ int fkv_holder_give(struct fkv_owner *o, struct fkv_item *it,
 	}
 	h->id = c->next_holder++;
 	h->entry = e;
-	e->pins++;
+	fkv_entry_pin(o, e);
 	o->stats.holders++;
 	fkv_table_add(&c->holders, &h->node, h->id);
 	it->res.offset = e->offset;
@@ -180,6 +194,7 @@ void fkv_client_gone(struct fkv_owner *o, uint64_t id, struct fkv_out *out)
 			    out);
 	}
 	fkv_assert(!c->pinned_bytes);
+	c->uid->shared_bytes -= c->shared_bytes;
 	if (c->arena_bytes)
 		fkv_extents_done(&c->arena);
 	fkv_table_del(&o->clients, &c->node);

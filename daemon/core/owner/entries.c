@@ -63,8 +63,20 @@ struct fkv_entry *fkv_entry_create(struct fkv_owner *o, struct fkv_key *key,
 	return e;
 }
 
+/* Live entries that somebody pins cannot be evicted: the master counts them. */
+static void count_held(struct fkv_owner *o, const struct fkv_entry *e,
+		       bool more)
+{
+	uint64_t bytes = fkv_extent_bytes(e->len);
+
+	if (!e->live || !e->pins)
+		return;
+	o->held_bytes += more ? bytes : 0 - bytes;
+}
+
 static void unlive(struct fkv_owner *o, struct fkv_entry *e)
 {
+	count_held(o, e, false);
 	fkv_table_del(&o->live, &e->node);
 	e->live = false;
 	o->stats.entries--;
@@ -92,10 +104,18 @@ void fkv_entry_gc(struct fkv_owner *o, struct fkv_entry *e,
 	entry_free(o, e);
 }
 
+void fkv_entry_pin(struct fkv_owner *o, struct fkv_entry *e)
+{
+	if (!e->pins++)
+		count_held(o, e, true);
+}
+
 void fkv_entry_unpin(struct fkv_owner *o, struct fkv_entry *e,
 		     struct fkv_out *out)
 {
 	fkv_assert(e->pins > 0);
+	if (e->pins == 1)
+		count_held(o, e, false);
 	e->pins--;
 	fkv_entry_gc(o, e, out);
 }

@@ -203,7 +203,7 @@ static void deliver(struct fkv_owner *o, struct fkv_fetch *f,
 		fail(o, f, -ENOMEM, NULL, out);
 		return;
 	}
-	e->pins++;
+	fkv_entry_pin(o, e);
 	while ((it = TAILQ_FIRST(&f->waiters))) {
 		fkv_fetch_leave(it);
 		get_hold(o, it, e, source, out);
@@ -268,6 +268,7 @@ static void read_start(struct fkv_owner *o, struct fkv_fetch *f,
 	cmd->io.seq = f->read->seq;
 	cmd->io.put_id = f->put_id;
 	cmd->io.sum = f->read->sum;
+	cmd->io.warm = TAILQ_EMPTY(&f->waiters);
 }
 
 static struct fkv_fetch *fetch_of(const struct fkv_owner *o, uint64_t id,
@@ -304,6 +305,13 @@ void fkv_fetch_plan(struct fkv_owner *o, struct fkv_msg *msg,
 		read_start(o, f, out);
 }
 
+/* Only what the source itself says drops it (G6). */
+static bool source_is_bad(int err)
+{
+	return err == -ENOENT || err == -ESTALE || err == -EIO ||
+	       err == -EBADMSG;
+}
+
 void fkv_fetch_read(struct fkv_owner *o, struct fkv_fetch *f, int res,
 		    uint64_t sum, struct fkv_out *out)
 {
@@ -316,12 +324,11 @@ void fkv_fetch_read(struct fkv_owner *o, struct fkv_fetch *f, int res,
 		err = -EBADMSG;
 	}
 	f->read = NULL;
-	if (err)
-		fkv_read_failed(o, e, err, out);
+	fkv_read_ended(o, e, err, out);
 	if (fkv_ring_read_unpin(o->cfg.ring, e) && !err)
 		err = -ENOENT;
 	if (err) {
-		revoke(o, f, true, out);
+		revoke(o, f, source_is_bad(err), out);
 	} else {
 		o->stats.bytes_ssd_read += f->len;
 		f->state = FKV_FETCH_DONE;

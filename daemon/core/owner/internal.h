@@ -20,6 +20,7 @@ struct fkv_uid {
 	uint32_t uid;
 	uint32_t clients;
 	uint64_t pinned_bytes;
+	uint64_t shared_bytes;
 };
 
 struct fkv_client {
@@ -32,7 +33,8 @@ struct fkv_client {
 	struct fkv_extents arena;	/* of a client that maps no segment */
 	uint64_t arena_bytes;		/* 0: it writes to the segment */
 	uint64_t next_holder;
-	uint64_t pinned_bytes;
+	uint64_t pinned_bytes;		/* holders by message, open puts */
+	uint64_t shared_bytes;		/* in the shared index, as counted */
 	uint32_t nr_puts;
 	uint32_t nr_calls;
 };
@@ -142,8 +144,12 @@ struct fkv_owner {
 	uint64_t now_ns;
 	uint64_t active_bytes;		/* of jobs hashing or writing */
 	uint32_t active;
+	uint64_t held_bytes;		/* live entries that holders pin */
+	uint64_t shared_bytes;		/* live entries that readers pin */
+	uint64_t told_bytes;		/* their sum, as the master knows it */
 	struct {
 		uint32_t errors;	/* writes failed in a row */
+		uint32_t read_errors;	/* reads, too */
 		bool off;
 		uint64_t retry_ns;
 	} device[FKV_DEVICES_MAX];
@@ -192,6 +198,7 @@ struct fkv_entry *fkv_entry_find(const struct fkv_owner *o,
 struct fkv_entry *fkv_entry_create(struct fkv_owner *o, struct fkv_key *key,
 				   const struct fkv_msg *msg, bool grant,
 				   struct fkv_out *out);
+void fkv_entry_pin(struct fkv_owner *o, struct fkv_entry *e);
 void fkv_entry_unpin(struct fkv_owner *o, struct fkv_entry *e,
 		     struct fkv_out *out);
 void fkv_entry_gc(struct fkv_owner *o, struct fkv_entry *e,
@@ -261,7 +268,8 @@ void fkv_persist_pump(struct fkv_owner *o, struct fkv_out *out);
 void fkv_persist_report(struct fkv_owner *o, struct fkv_out *out);
 uint64_t fkv_persist_deadline(const struct fkv_owner *o);
 void fkv_persist_tick(struct fkv_owner *o, struct fkv_out *out);
-void fkv_read_failed(struct fkv_owner *o, struct fkv_ring_entry *e, int res,
+/* A read of @e ended with @res: the copy may be no good, the device may be. */
+void fkv_read_ended(struct fkv_owner *o, struct fkv_ring_entry *e, int res,
 		     struct fkv_out *out);
 
 #endif

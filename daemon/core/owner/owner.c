@@ -224,6 +224,17 @@ static void hits(const struct fkv_in *in, struct fkv_out *out)
 	msg->n = in->n;
 }
 
+/* P4: what holders and readers pin is not evictable. */
+static void tell_pins(struct fkv_owner *o, struct fkv_out *out)
+{
+	uint64_t bytes = o->held_bytes + o->shared_bytes;
+
+	if (bytes == o->told_bytes)
+		return;
+	o->told_bytes = bytes;
+	fkv_out_send(out, FKV_MSG_PINS)->n = bytes;
+}
+
 void fkv_owner_step(struct fkv_owner *o, uint64_t now_ns,
 		    const struct fkv_in *in, struct fkv_out *out)
 {
@@ -260,13 +271,14 @@ void fkv_owner_step(struct fkv_owner *o, uint64_t now_ns,
 		hits(in, out);
 		break;
 	case FKV_IN_PINS:
-		fkv_out_send(out, FKV_MSG_PINS)->n = in->n;
+		o->shared_bytes = in->n;
 		break;
 	case FKV_IN_TICK:
 		tick(o, out);
 		break;
 	}
 	fkv_persist_report(o, out);
+	tell_pins(o, out);
 }
 
 uint64_t fkv_owner_deadline(const struct fkv_owner *o)

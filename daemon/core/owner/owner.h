@@ -74,6 +74,7 @@ struct fkv_in {
 struct fkv_owner_config {
 	uint64_t client_cap;		/* bytes; 0: none (H4) */
 	uint64_t uid_cap;
+	uint64_t put_limit;		/* largest value of a put; 0: any */
 	struct fkv_ring *ring;		/* NULL: no SSD tier; stays the caller's */
 	uint32_t ring_devices;
 	uint32_t ring_shards;
@@ -109,6 +110,12 @@ uint64_t fkv_owner_deadline(const struct fkv_owner *o);
 
 void fkv_owner_get_stats(const struct fkv_owner *o,
 			 struct fkv_owner_stats *ret);
+/*
+ * What @client pins in the shared index, at the last count: against its caps
+ * from now. Returns what it is charged for besides. 0 for nobody.
+ */
+uint64_t fkv_owner_client_pins(struct fkv_owner *o, uint64_t client,
+			       uint64_t bytes);
 /* The i-th client, false behind the last. */
 bool fkv_owner_client_info(const struct fkv_owner *o, uint64_t i,
 			   struct fkv_client_info *ret);

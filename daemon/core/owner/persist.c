@@ -9,6 +9,7 @@
 #include "core/owner/internal.h"
 
 #define DEVICE_ERRORS_MAX	3u
+#define READ_ERRORS_MAX		128u
 #define DEVICE_RETRY_NS		(5 * FKV_SEC)
 
 static struct fkv_job *job_of(const struct fkv_owner *o, uint64_t id,
@@ -255,19 +256,24 @@ static void report_devices(struct fkv_owner *o, struct fkv_out *out)
 	fkv_out_send(out, FKV_MSG_SSD_STATE)->n = n;
 }
 
+static void device_off(struct fkv_owner *o, uint32_t d, struct fkv_out *out)
+{
+	if (o->device[d].off)
+		return;
+	o->device[d].off = true;
+	o->device[d].read_errors = 0;
+	o->device[d].retry_ns = o->now_ns + DEVICE_RETRY_NS;
+	fkv_ring_device_off(o->cfg.ring, d);
+	report_devices(o, out);
+}
+
 /* S11, S14: a dying or full device turns its part of the tier off. */
 static void device_failed(struct fkv_owner *o, uint32_t d, int res,
 			  struct fkv_out *out)
 {
-	if (o->device[d].off)
-		return;
 	o->device[d].errors++;
-	if (res == -EIO && o->device[d].errors < DEVICE_ERRORS_MAX)
-		return;
-	o->device[d].off = true;
-	o->device[d].retry_ns = o->now_ns + DEVICE_RETRY_NS;
-	fkv_ring_device_off(o->cfg.ring, d);
-	report_devices(o, out);
+	if (res != -EIO || o->device[d].errors >= DEVICE_ERRORS_MAX)
+		device_off(o, d, out);
 }
 
 uint64_t fkv_persist_deadline(const struct fkv_owner *o)
@@ -374,19 +380,27 @@ void fkv_job_expired(struct fkv_owner *o, struct fkv_job *job,
 	job_fail(o, job, -ETIMEDOUT, out);
 }
 
-/* The copy is no good: out of the index, and the master is told. */
-void fkv_read_failed(struct fkv_owner *o, struct fkv_ring_entry *e, int res,
-		     struct fkv_out *out)
+void fkv_read_ended(struct fkv_owner *o, struct fkv_ring_entry *e, int res,
+		    struct fkv_out *out)
 {
+	uint32_t d = device_of(o, e->shard);
 	struct fkv_msg *msg;
 
-	if (res == -ECANCELED)
+	if (!res)
+		o->device[d].read_errors = 0;
+	if (!res || res == -ECANCELED)
 		return;
 	o->stats.read_errors++;
+	if (res != -EIO && res != -EBADMSG)
+		return;
+	/* no good: out of the index, and the master is told */
 	msg = fkv_out_send(out, FKV_MSG_SSD_LOST);
 	msg->key = fkv_key_get(e->key);
 	msg->put_id = e->put_id;
 	fkv_ring_drop(o->cfg.ring, e);
+	/* bad ranges lose their entries; nothing but errors is a bad device */
+	if (res == -EIO && ++o->device[d].read_errors >= READ_ERRORS_MAX)
+		device_off(o, d, out);
 }
 
 void fkv_persist_report(struct fkv_owner *o, struct fkv_out *out)

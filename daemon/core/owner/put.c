@@ -67,6 +67,11 @@ static int charge(struct fkv_owner *o, struct fkv_item *it,
 			      "another user (64 MiB)");
 		return -EFBIG;
 	}
+	if (o->cfg.put_limit && it->len > o->cfg.put_limit) {
+		fkv_item_text(it, "larger than 85 % of the memory segment, "
+			      "which is what puts may use of it");
+		return -EFBIG;
+	}
 	err = fkv_client_charge(o, c, it->len);
 	if (err) {
 		fkv_item_text(it, "over the cap of pinned bytes of this "
