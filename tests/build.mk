@@ -10,7 +10,7 @@ TESTABLE := $(BASE_OBJ) $(WIRE_OBJ) $(CORE_OBJ) $(IO_OBJ) $(SVC_TEST_OBJ)
 
 .PHONY: tests
 tests: $(addprefix $(O)/tests/unit/test_,$(TEST_NAMES)) $(O)/tests/e2e/demo \
-	$(O)/tests/tools/policy-sim $(addprefix $(O)/tests/e2e/,story api badinput launch)
+	$(O)/tests/tools/policy-sim $(O)/tests/sim/sim $(addprefix $(O)/tests/e2e/,story api badinput launch)
 
 $(O)/testable.a: $(TESTABLE)
 	@rm -f $@ && ar rcs $@ $^
@@ -39,6 +39,11 @@ $(O)/tests/e2e/%: $(O)/tests/e2e/%.o $(O)/libfluxonkv.a
 
 $(O)/tests/tools/policy-sim: $(O)/tests/tools/policy-sim.o $(O)/testable.a
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
+
+SIM_SRC := $(wildcard tests/sim/*.c)
+
+$(O)/tests/sim/sim: $(call obj,$(SIM_SRC)) $(BASE_OBJ) $(WIRE_OBJ) $(CORE_OBJ)
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ -lpthread -o $@
 
 .SECONDARY:
 

@@ -53,7 +53,6 @@ struct fkv_mop {
 	uint64_t put_id;		/* GET: version that is being fetched */
 	uint32_t flags;
 	bool persist;
-	bool zero_wait;
 	struct fkv_waiter waiter;
 	struct fkv_timer timer;
 	TAILQ_ENTRY(fkv_mop) link;	/* route->changes */

@@ -217,15 +217,11 @@ uint64_t fkv_master_deadline(const struct fkv_master *m)
 static void expire(struct fkv_master *m, struct fkv_mop *op,
 		   struct fkv_out *out)
 {
-	int res = -ENOSPC;
-
-	if (op->zero_wait && !(op->flags & FLUXONKV_PUT_NOWAIT))
-		res = -EAGAIN;
 	fkv_space_unwait(&m->space, &op->waiter);
 	if (op->type == FKV_MOP_PUT)
-		fkv_master_put_planned(m, op, res, out);
+		fkv_master_put_planned(m, op, -ENOSPC, out);
 	else
-		fkv_master_get_planned(m, op, res, out);
+		fkv_master_get_planned(m, op, -ENOSPC, out);
 }
 
 void fkv_master_tick(struct fkv_master *m, uint64_t now_ns,

@@ -95,7 +95,6 @@ static void queue_op(struct fkv_master *m, struct fkv_mop *op, uint64_t now_ns,
 {
 	uint64_t until = fkv_min_u64(deadline_ns, now_ns + FKV_SPACE_WAIT_MAX);
 
-	op->zero_wait = deadline_ns <= now_ns;
 	if (op->flags & FLUXONKV_PUT_NOWAIT)
 		until = now_ns;
 	fkv_space_wait(&m->space, &op->waiter);

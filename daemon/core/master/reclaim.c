@@ -188,7 +188,9 @@ void fkv_master_evicted(struct fkv_master *m, struct fkv_msg *msg)
 	struct fkv_extent *x = fkv_master_extent_find(m, msg->extent);
 	bool kept;
 
-	if (!x || !x->evicting) {
+	if (!x)
+		return;		/* QUIET came first */
+	if (!x->evicting) {
 		m->stats.bad_messages++;
 		return;
 	}

@@ -8,8 +8,13 @@
  */
 #include "core/owner/internal.h"
 
+/*
+ * A fetch of @key that one of @class may join. One that waits for room by a
+ * tighter limit than its own is none: get_into may use more than get (P4).
+ */
 static struct fkv_fetch *fetch_find(const struct fkv_owner *o,
-				    const struct fkv_key *key)
+				    const struct fkv_key *key,
+				    enum fkv_class class)
 {
 	struct fkv_node *n;
 
@@ -18,6 +23,8 @@ static struct fkv_fetch *fetch_find(const struct fkv_owner *o,
 		struct fkv_fetch *f;
 
 		f = fkv_container_of(n, struct fkv_fetch, by_key);
+		if (f->state == FKV_FETCH_PLANNING && f->class > class)
+			continue;
 		if (fkv_key_equal(f->key, key))
 			return f;
 	}
@@ -44,9 +51,9 @@ static void start(struct fkv_fetch *f, struct fkv_out *out)
 	msg->deadline_ns = f->deadline_ns;
 }
 
+/* Its limit is its own: whoever asks for it first may wait shortest (G2). */
 static struct fkv_fetch *fetch_create(struct fkv_owner *o, struct fkv_key *key,
-				      enum fkv_class class,
-				      uint64_t timeout_ns)
+				      enum fkv_class class)
 {
 	struct fkv_fetch *f = fkv_zalloc(sizeof(*f));
 
@@ -55,7 +62,7 @@ static struct fkv_fetch *fetch_create(struct fkv_owner *o, struct fkv_key *key,
 	f->key = fkv_key_get(key);
 	f->class = class;
 	f->joinable = true;
-	f->deadline_ns = o->now_ns + fkv_min_u64(timeout_ns, FKV_FETCH_MAX);
+	f->deadline_ns = o->now_ns + FKV_FETCH_MAX;
 	TAILQ_INIT(&f->waiters);
 	fkv_table_add(&o->fetches, &f->by_key, key->hash.low);
 	fkv_oop_add(o, &f->op, FKV_OOP_FETCH);
@@ -134,12 +141,12 @@ void fkv_owner_get(struct fkv_owner *o, struct fkv_item *it,
 		get_hold(o, it, e, FLUXONKV_SOURCE_LOCAL, out);
 		return;
 	}
-	f = fetch_find(o, it->key);
+	f = fetch_find(o, it->key, class);
 	if (f) {
 		join(f, it);
 		return;
 	}
-	f = fetch_create(o, it->key, class, it->call->timeout_ns);
+	f = fetch_create(o, it->key, class);
 	if (!f) {
 		get_end(o, it, -ENOMEM, out);
 		return;
@@ -154,9 +161,9 @@ void fkv_owner_warm(struct fkv_owner *o, struct fkv_key *key,
 {
 	struct fkv_fetch *f;
 
-	if (fkv_entry_find(o, key) || fetch_find(o, key))
+	if (fkv_entry_find(o, key) || fetch_find(o, key, FKV_CLASS_GET))
 		return;
-	f = fetch_create(o, key, FKV_CLASS_GET, FKV_FETCH_MAX);
+	f = fetch_create(o, key, FKV_CLASS_GET);
 	if (f)
 		start(f, out);
 }
@@ -297,8 +304,6 @@ void fkv_fetch_plan(struct fkv_owner *o, struct fkv_msg *msg,
 	f->len = msg->len;
 	f->extent = msg->extent;
 	f->offset = msg->offset;
-	if (f->put_id <= f->retired)
-		unjoin(o, f);
 	if (msg->source == FLUXONKV_SOURCE_LOCAL)
 		deliver(o, f, msg, FLUXONKV_SOURCE_LOCAL, out);
 	else
@@ -358,13 +363,19 @@ void fkv_fetch_done(struct fkv_owner *o, struct fkv_msg *msg,
 void fkv_fetch_retire(struct fkv_owner *o, const struct fkv_key *key,
 		      uint64_t put_id)
 {
-	struct fkv_fetch *f = fetch_find(o, key);
+	struct fkv_node *n, *next;
 
-	if (!f)
-		return;
-	f->retired = fkv_max_u64(f->retired, put_id);
-	if (f->state != FKV_FETCH_PLANNING && f->put_id <= put_id)
-		unjoin(o, f);
+	for (n = fkv_table_first(&o->fetches, key->hash.low); n; n = next) {
+		struct fkv_fetch *f;
+
+		next = fkv_table_next(n);
+		f = fkv_container_of(n, struct fkv_fetch, by_key);
+		if (!fkv_key_equal(f->key, key))
+			continue;
+		/* a plan under way may be of the retired version, too */
+		if (f->state == FKV_FETCH_PLANNING || f->put_id <= put_id)
+			unjoin(o, f);
+	}
 }
 
 /* Its own limit: answer who waits; the I/O ends when it ends. */

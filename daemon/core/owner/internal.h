@@ -99,7 +99,6 @@ struct fkv_fetch {
 	struct fkv_items waiters;
 	struct fkv_ring_entry *read;
 	uint64_t put_id, len, extent, offset;
-	uint64_t retired;		/* largest put_id retired meanwhile */
 	uint64_t deadline_ns;
 	uint32_t tries;
 	uint8_t class;

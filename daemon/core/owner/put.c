@@ -165,7 +165,8 @@ void fkv_put_plan(struct fkv_owner *o, struct fkv_msg *msg,
 	fkv_assert(put && put->state == FKV_PUT_PLANNING);
 	it = put->item;
 	if (err) {
-		if (it && err == -ENOSPC && !it->call->timeout_ns)
+		if (it && err == -ENOSPC && !it->call->timeout_ns &&
+		    !(it->flags & FLUXONKV_PUT_NOWAIT))
 			err = -EAGAIN;
 		if (it)
 			fkv_item_text(it, msg->text);

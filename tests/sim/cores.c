@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cores.c - drives the two cores as the daemon's engine does
+ *
+ * Commands of the owner are carried out in order; a run of EVICTs is answered
+ * before anything else. Standalone: a message is a function call, and what the
+ * master answers goes in before the next command. Delayed: each direction is
+ * a queue that keeps its order and takes its time.
+ */
+#include <stdlib.h>
+
+#include "sim.h"
+
+static const char *const names[FKV_MSG_NR] = {
+	"PUT_START", "PUT_DONE", "PUT_REVOKE", "GET_START", "GET_DONE",
+	"GET_REVOKE", "DELETE", "STAT", "LIST", "COUNT", "SSD_COMMIT",
+	"PERSIST_FAILED", "SSD_TAIL", "SSD_LOST", "SSD_STATE", "RETIRED",
+	"EVICTED", "QUIET", "HITS", "PINS", "PUT_PLAN", "PUT_DONE_R",
+	"GET_PLAN", "GET_DONE_R", "DELETE_R", "STAT_R", "LIST_R", "COUNT_R",
+	"SSD_COMMIT_R", "RETIRE", "EVICT", "PERSIST",
+};
+
+static void master_outputs(struct sim *s);
+
+static void say_msg(struct sim *s, const char *way, const struct fkv_msg *m)
+{
+	if (s->cfg.verbose)
+		sim_say(s, "%s %s op %lu key %d %lx extent %lu res %d n %lu%s",
+			way, names[m->type], m->op, m->key && m->key->len > 2 ?
+			(int)sim_key_of(m->key) : -1, m->put_id, m->extent,
+			m->res, m->n, m->grant ? " grant" : "");
+}
+
+static void owner_step(struct sim *s, const struct fkv_in *in)
+{
+	s->seq++;
+	if (in->type == FKV_IN_MSG)
+		say_msg(s, "to owner", in->msg);
+	if (in->type == FKV_IN_MSG && !in->msg->res &&
+	    (in->msg->type == FKV_MSG_PUT_DONE_R ||
+	     in->msg->type == FKV_MSG_DELETE_R))
+		sim_told(s, in->msg);
+	if (in->type == FKV_IN_MSG && in->msg->type == FKV_MSG_RETIRE)
+		sim_io_void(s, sim_key_of(in->msg->key), 0, in->msg->put_id);
+	fkv_owner_step(s->owner, s->now_ns, in, &s->out);
+}
+
+/* What came out of the master: seen in order, then what it forgot. */
+static void master_saw(struct sim *s, size_t from)
+{
+	for (size_t i = from; i < s->mout.n; i++)
+		sim_saw_answer(s, &s->mout.cmds[i].msg);
+	sim_effects_poll(s);
+}
+
+/* An eviction's answer may be overtaken by the end of its extent. */
+static void check_refused(struct sim *s, enum fkv_msg_type type, bool held)
+{
+	struct fkv_master_stats st;
+
+	fkv_master_get_stats(s->master, &st);
+	if (st.bad_messages == s->refused)
+		return;
+	s->refused = st.bad_messages;
+	sim_check(s, s->cfg.delayed && type == FKV_MSG_EVICTED && held,
+		  "the master refused a %s", names[type]);
+}
+
+static void master_step(struct sim *s, struct fkv_msg *msg)
+{
+	bool held = msg->res == FKV_EVICT_HELD && !msg->n;
+	enum fkv_msg_type type = msg->type;
+	size_t from = s->mout.n;
+
+	s->seq++;
+	if (s->cfg.delayed)
+		say_msg(s, "at master", msg);
+	fkv_master_step(s->master, s->now_ns, msg, &s->mout);
+	check_refused(s, type, held);
+	master_saw(s, from);
+	master_outputs(s);
+}
+
+static void post(struct sim *s, struct sim_fifo *f, const struct fkv_msg *msg,
+		 enum sim_event_type type)
+{
+	struct sim_post *p = fkv_zalloc(sizeof(*p));
+
+	fkv_assert(p);
+	p->msg = *msg;
+	if (msg->text) {
+		strncpy(p->text, msg->text, sizeof(p->text) - 1);
+		p->msg.text = p->text;
+	}
+	*f->tail = p;
+	f->tail = &p->next;
+	f->last_ns = fkv_max_u64(f->last_ns,
+				 s->now_ns + sim_delay(s, 20 * FKV_MS));
+	sim_at(s, f->last_ns, type, 0, 0);
+}
+
+static struct sim_post *take(struct sim_fifo *f)
+{
+	struct sim_post *p = f->head;
+
+	fkv_assert(p);
+	f->head = p->next;
+	if (!f->head)
+		f->tail = &f->head;
+	return p;
+}
+
+/* Standalone: into the owner at once, as one batch. */
+static void deliver(struct sim *s)
+{
+	struct fkv_out got = s->mout;
+
+	memset(&s->mout, 0, sizeof(s->mout));
+	for (size_t i = 0; i < got.n; i++) {
+		struct fkv_in in = {
+			.type = FKV_IN_MSG,
+			.msg = &got.cmds[i].msg,
+		};
+
+		owner_step(s, &in);
+	}
+	fkv_out_done(&got);
+}
+
+static void master_outputs(struct sim *s)
+{
+	if (!s->cfg.delayed) {
+		deliver(s);
+		return;
+	}
+	for (size_t i = 0; i < s->mout.n; i++)
+		post(s, &s->to_owner, &s->mout.cmds[i].msg, SIM_TO_OWNER);
+	s->mout.n = 0;
+}
+
+static size_t evict_commands(struct sim *s, size_t at)
+{
+	struct fkv_entry *e[FKV_EVICT_BATCH];
+	enum fkv_evict_result res[FKV_EVICT_BATCH];
+	size_t n = 0;
+
+	while (at + n < s->out.n && n < FKV_EVICT_BATCH &&
+	       s->out.cmds[at + n].type == FKV_CMD_EVICT) {
+		e[n] = s->out.cmds[at + n].entry;
+		n++;
+	}
+	for (size_t i = 0; i < n; i++)
+		res[i] = sim_index_evict(s, e[i]);
+	for (size_t i = 0; i < n; i++) {
+		struct fkv_in in = {
+			.type = FKV_IN_EVICTED,
+			.entry = e[i],
+			.res = (int)res[i],
+		};
+
+		owner_step(s, &in);
+	}
+	return n;
+}
+
+static void command(struct sim *s, struct fkv_cmd cmd)
+{
+	switch (cmd.type) {
+	case FKV_CMD_SEND:
+		say_msg(s, "to master", &cmd.msg);
+		sim_saw_request(s, &cmd.msg);
+		if (s->cfg.delayed)
+			post(s, &s->to_master, &cmd.msg, SIM_TO_MASTER);
+		else
+			master_step(s, &cmd.msg);
+		break;
+	case FKV_CMD_REPLY:
+		sim_reply(s, cmd.call);
+		break;
+	case FKV_CMD_PUBLISH:
+		sim_index_publish(s, cmd.entry);
+		break;
+	case FKV_CMD_RETIRE:
+		sim_index_retire(s, cmd.entry);
+		break;
+	case FKV_CMD_READ:
+	case FKV_CMD_WRITE:
+	case FKV_CMD_HASH:
+	case FKV_CMD_COPY:
+		sim_io_start(s, &cmd);
+		break;
+	case FKV_CMD_EVICT:
+	case FKV_CMD_NR:
+		fkv_assert(!"handled before");
+	}
+}
+
+static void commands(struct sim *s)
+{
+	/* the array grows and moves while it is walked */
+	for (size_t i = 0; i < s->out.n;) {
+		if (s->out.cmds[i].type == FKV_CMD_EVICT)
+			i += evict_commands(s, i);
+		else
+			command(s, s->out.cmds[i++]);
+	}
+	s->out.n = 0;
+}
+
+void sim_feed(struct sim *s, const struct fkv_in *in)
+{
+	fkv_assert(!s->draining);
+	s->draining = true;
+	owner_step(s, in);
+	commands(s);
+	s->draining = false;
+}
+
+void sim_to_master(struct sim *s)
+{
+	struct sim_post *p = take(&s->to_master);
+
+	master_step(s, &p->msg);
+	fkv_free(p);
+}
+
+void sim_to_owner(struct sim *s)
+{
+	struct sim_post *p = take(&s->to_owner);
+	struct fkv_in in = { .type = FKV_IN_MSG, .msg = &p->msg };
+
+	sim_feed(s, &in);
+	fkv_free(p);
+}
+
+void sim_hits(struct sim *s, struct fkv_entry *e, uint64_t n)
+{
+	struct fkv_in in = { .type = FKV_IN_HITS, .entry = e, .n = n };
+
+	sim_feed(s, &in);
+}
+
+/* Is a core's deadline due, and late enough, before the next event? */
+bool sim_tick_due(struct sim *s, uint64_t before_ns)
+{
+	uint64_t next = fkv_min_u64(fkv_master_deadline(s->master),
+				    fkv_owner_deadline(s->owner));
+
+	if (next == FKV_NEVER)
+		return false;
+	if (next != s->tick_for) {
+		s->tick_for = next;
+		s->tick_at = fkv_max_u64(next, s->now_ns) +
+			sim_delay(s, 2 * FKV_MS);
+	}
+	return s->tick_at <= before_ns;
+}
+
+void sim_tick(struct sim *s)
+{
+	struct fkv_in in = { .type = FKV_IN_TICK };
+
+	s->now_ns = fkv_max_u64(s->now_ns, s->tick_at);
+	s->tick_for = 0;
+	s->draining = true;
+	if (fkv_master_deadline(s->master) <= s->now_ns) {
+		size_t from = s->mout.n;
+
+		s->seq++;
+		fkv_master_tick(s->master, s->now_ns, &s->mout);
+		master_saw(s, from);
+		master_outputs(s);
+		commands(s);
+	}
+	s->draining = false;
+	if (fkv_owner_deadline(s->owner) <= s->now_ns)
+		sim_feed(s, &in);
+}
+
+static void fifo_done(struct sim_fifo *f)
+{
+	while (f->head) {
+		struct sim_post *p = take(f);
+
+		fkv_msg_done(&p->msg);
+		fkv_free(p);
+	}
+}
+
+void sim_posts_done(struct sim *s)
+{
+	fifo_done(&s->to_master);
+	fifo_done(&s->to_owner);
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * reply.c - is what a call returned one of the things that it may?
+ */
+#include "sim.h"
+
+static bool faulty(const struct sim *s)
+{
+	return s->cfg.p_read || s->cfg.p_write || s->cfg.p_flip ||
+	       s->cfg.p_slow;
+}
+
+/* The errors that any waiting call may end with. */
+static bool wait_error(struct sim *s, const struct sim_pend *p, int status)
+{
+	if (status == -EAGAIN) {
+		s->n.timeouts++;
+		/* the deadline may pass on the way to the master */
+		return !p->timeout_ns || s->cfg.delayed;
+	}
+	if (status == -ETIMEDOUT) {
+		s->n.timeouts++;
+		return p->timeout_ns && s->now_ns >= p->deadline_ns;
+	}
+	return false;
+}
+
+static bool room_error(struct sim *s, int status)
+{
+	s->n.nospace += status == -ENOSPC;
+	return status == -ENOSPC || status == -EFBIG || status == -EDQUOT;
+}
+
+static void hold(struct sim *s, struct sim_client *c, uint32_t key,
+		 const struct fluxonkv_result *r)
+{
+	struct sim_held *h;
+
+	sim_check(s, r->id, "a holder without an id");
+	fkv_assert(c->nr_held < SIM_HELD_MAX);
+	sim_content(s, "get", key, r->version, r->offset, r->len);
+	sim_readers(s, r->offset, r->len, 1);
+	h = &c->held[c->nr_held++];
+	*h = (struct sim_held){
+		.id = r->id,
+		.put_id = r->version,
+		.offset = r->offset,
+		.len = r->len,
+		.key = key,
+	};
+}
+
+static void got(struct sim *s, struct sim_client *c, const struct sim_pend *p,
+		uint32_t i, const struct fluxonkv_result *r)
+{
+	uint32_t key = p->item[i].key;
+
+	s->n.gets++;
+	if (!r->status) {
+		s->n.hits++;
+		s->n.ssd_hits += r->source == FLUXONKV_SOURCE_SSD_LOCAL;
+		sim_check(s, r->source == FLUXONKV_SOURCE_LOCAL ||
+			  r->source == FLUXONKV_SOURCE_SSD_LOCAL,
+			  "a hit with source %u", r->source);
+		sim_check(s, sim_may_get(s, key, r->version, p->began),
+			  "(3) get of key %u returns %lx, which was not "
+			  "current since the call began", key,
+			  (uint64_t)r->version);
+		hold(s, c, key, r);
+		return;
+	}
+	if (r->status == -ENOENT) {
+		s->n.misses++;
+		sim_check(s, sim_may_get(s, key, 0, p->began),
+			  "(3) get of key %u misses, but it was there all the "
+			  "time", key);
+		return;
+	}
+	sim_check(s, wait_error(s, p, r->status) || room_error(s, r->status) ||
+		  (r->status == -EIO && faulty(s)),
+		  "get of key %u returns %d", key, r->status);
+}
+
+static void began_put(struct sim *s, struct sim_client *c,
+		      const struct sim_pend *p, uint32_t i,
+		      const struct fluxonkv_result *r)
+{
+	const struct sim_pend_item *it = &p->item[i];
+
+	if (!r->status) {
+		fkv_assert(c->nr_puts < SIM_PUTS_MAX);
+		c->put[c->nr_puts++] = (struct sim_put){
+			.id = r->id,
+			.key = it->key,
+			.len = it->len,
+			.offset = r->offset,
+		};
+		sim_at(s, s->now_ns + sim_delay(s, FKV_MS), SIM_WRITE,
+		       (uint64_t)(c - s->client), r->id);
+		return;
+	}
+	if (r->status == -EEXIST)
+		sim_check(s, it->flags & FLUXONKV_PUT_EXCL &&
+			  sim_was_present(s, it->key, p->began),
+			  "(3) put of key %u: EEXIST, but it was absent all "
+			  "the time", it->key);
+	else if (r->status == -EBUSY)
+		sim_check(s, it->flags & FLUXONKV_PUT_EXCL,
+			  "put of key %u returns EBUSY", it->key);
+	else
+		sim_check(s, wait_error(s, p, r->status) ||
+			  room_error(s, r->status),
+			  "put_begin of key %u returns %d", it->key,
+			  r->status);
+}
+
+static void committed(struct sim *s, struct sim_client *c,
+		      const struct sim_pend *p, uint32_t i,
+		      const struct fluxonkv_result *r)
+{
+	const struct sim_pend_item *it = &p->item[i];
+
+	if (!r->status) {
+		struct sim_version *v = sim_version(s, r->version);
+
+		s->n.puts++;
+		sim_check(s, v && v->tag == it->id, "commit of put %lu "
+			  "returns version %lx, which is another put's",
+			  it->id, (uint64_t)r->version);
+		sim_check(s, sim_took_effect(s, it->key, r->version,
+					     p->began),
+			  "(3) put of key %u, version %lx, did not take "
+			  "effect during its commit", it->key,
+			  (uint64_t)r->version);
+		if (it->flags & FLUXONKV_COMMIT_HOLD)
+			hold(s, c, it->key, r);
+		return;
+	}
+	/* ETIMEDOUT at once: the put had been open for more than 60 s */
+	sim_check(s, wait_error(s, p, r->status) || r->status == -EEXIST ||
+		  r->status == -ETIMEDOUT ||
+		  (r->status == -EDQUOT && it->flags & FLUXONKV_COMMIT_HOLD),
+		  "commit of key %u returns %d", it->key, r->status);
+}
+
+static void deleted(struct sim *s, const struct sim_pend *p, uint32_t i,
+		    const struct fluxonkv_result *r)
+{
+	uint32_t key = p->item[i].key;
+
+	s->n.deletes += !r->status;
+	if (!r->status)
+		sim_check(s, sim_took_effect(s, key, 0, p->began),
+			  "(3) delete of key %u did not take effect during "
+			  "the call", key);
+	else if (r->status == -ENOENT)
+		sim_check(s, sim_was_current(s, key, 0, p->began),
+			  "(3) delete of key %u misses, but it was there all "
+			  "the time", key);
+	else
+		sim_check(s, wait_error(s, p, r->status),
+			  "delete of key %u returns %d", key, r->status);
+}
+
+static void statted(struct sim *s, const struct sim_pend *p, uint32_t i,
+		    const struct fluxonkv_result *r)
+{
+	uint32_t key = p->item[i].key;
+	struct sim_version *v;
+
+	if (r->status && r->status != -ENOENT) {
+		sim_check(s, wait_error(s, p, r->status),
+			  "stat of key %u returns %d", key, r->status);
+		return;
+	}
+	sim_check(s, sim_was_current(s, key, r->status ? 0 : r->version,
+				     p->began),
+		  "(3) stat of key %u returns %d %lx, which was not so", key,
+		  r->status, (uint64_t)r->version);
+	if (r->status)
+		return;
+	v = sim_version(s, r->version);
+	sim_check(s, v->len == r->len && r->source, "stat of key %u: length "
+		  "%lu, where %u", key, (uint64_t)r->len, r->source);
+}
+
+/* Has it had one version since @from? */
+static bool steady(const struct sim *s, uint32_t key, uint64_t from)
+{
+	const struct sim_history *h = &s->history[key];
+
+	return h->n && h->at[h->n - 1].put_id && h->at[h->n - 1].seq < from;
+}
+
+static void listed(struct sim *s, const struct sim_pend *p,
+		   const struct fkv_call *call)
+{
+	const struct fkv_listing *l = call->listing;
+	uint32_t next = p->item[1].flags ? p->item[1].key + 1 : 0;
+
+	if (call->status) {
+		sim_check(s, wait_error(s, p, call->status), "list returns %d",
+			  call->status);
+		return;
+	}
+	sim_check(s, l && l->n <= p->item[0].id, "a list too long, or none");
+	for (uint32_t i = 0; i < l->n; i++) {
+		uint32_t k = sim_key_of(l->at[i].key);
+
+		sim_check(s, k >= next, "a list out of order");
+		for (; next < k; next++)
+			sim_check(s, !steady(s, next, p->began),
+				  "a list without key %u", next);
+		sim_check(s, sim_was_current(s, k, l->at[i].put_id, p->began),
+			  "(3) a list shows key %u as %lx", k,
+			  l->at[i].put_id);
+		next = k + 1;
+	}
+	for (; !l->more && next < s->cfg.keys; next++)
+		sim_check(s, !steady(s, next, p->began),
+			  "a list without key %u", next);
+}
+
+static void counted(struct sim *s, const struct sim_pend *p,
+		    const struct fkv_call *call)
+{
+	uint64_t least = 0, most = 0;
+
+	if (call->status) {
+		sim_check(s, wait_error(s, p, call->status),
+			  "count returns %d", call->status);
+		return;
+	}
+	for (uint32_t k = 0; k < s->cfg.keys; k++) {
+		least += steady(s, k, p->began);
+		most += sim_was_present(s, k, p->began);
+	}
+	sim_check(s, call->ret_arg >= least && call->ret_arg <= most,
+		  "count returns %lu, not %lu to %lu", call->ret_arg, least,
+		  most);
+}
+
+static void item(struct sim *s, struct sim_client *c, const struct sim_pend *p,
+		 uint32_t i, const struct fluxonkv_result *r)
+{
+	switch (p->op) {
+	case FLUXONKV_OP_GET:
+		got(s, c, p, i, r);
+		break;
+	case FLUXONKV_OP_PUT_BEGIN:
+		began_put(s, c, p, i, r);
+		break;
+	case FLUXONKV_OP_PUT_COMMIT:
+		committed(s, c, p, i, r);
+		break;
+	case FLUXONKV_OP_DELETE:
+		deleted(s, p, i, r);
+		break;
+	case FLUXONKV_OP_STAT:
+		statted(s, p, i, r);
+		break;
+	case FLUXONKV_OP_RELEASE:
+	case FLUXONKV_OP_PUT_ABORT:
+		sim_check(s, !r->status, "op %u returns %d", p->op, r->status);
+		break;
+	case FLUXONKV_OP_PUT_EXTEND:
+		sim_check(s, !r->status || r->status == -ETIMEDOUT ||
+			  r->status == -EINVAL, "extend returns %d",
+			  r->status);
+		break;
+	}
+}
+
+void sim_reply(struct sim *s, struct fkv_call *call)
+{
+	struct sim_client *c = sim_client(s, call->client);
+	struct sim_pend p;
+	uint32_t at;
+
+	if (!c) {
+		fkv_call_free(call);
+		return;
+	}
+	for (at = 0; at < c->nr_pends; at++)
+		if (c->pend[at].id == call->id)
+			break;
+	sim_check(s, at < c->nr_pends, "a second reply to call %lu", call->id);
+	p = c->pend[at];
+	c->pend[at] = c->pend[--c->nr_pends];
+	sim_say(s, "client %lu reply to %lu: %d, first %d", c->id, call->id,
+		call->status, call->nr ? call->items[0].res.status : 0);
+	if (p.op == FLUXONKV_OP_LIST)
+		listed(s, &p, call);
+	else if (p.op == FLUXONKV_OP_COUNT)
+		counted(s, &p, call);
+	else
+		sim_check(s, !call->status, "call of op %u returns %d", p.op,
+			  call->status);
+	for (uint32_t i = 0; i < call->nr && p.op != FLUXONKV_OP_LIST; i++)
+		item(s, c, &p, i, &call->items[i].res);
+	fkv_call_free(call);
+}
+
+void sim_deadlines(struct sim *s)
+{
+	for (uint32_t i = 0; i < s->cfg.clients; i++) {
+		struct sim_client *c = &s->client[i];
+
+		for (uint32_t k = 0; c->up && k < c->nr_pends; k++)
+			sim_check(s, s->now_ns <= c->pend[k].deadline_ns +
+				  100 * FKV_MS,
+				  "(9) call %lu of op %u was not answered by "
+				  "its deadline", c->pend[k].id,
+				  c->pend[k].op);
+	}
+}
