@@ -2,7 +2,7 @@
 #
 # One makefile; each room lists its sources in its build.mk. Outputs go to
 # build/ (or O=). V=1 shows commands. SAN=address,undefined or SAN=thread
-# builds with sanitizers into build-san/.
+# builds with sanitizers into build-address-undefined/ or build-thread/.
 
 VERSION := 0.1.0
 

@@ -470,6 +470,10 @@ static void request(struct conn *c, uint64_t id, const uint8_t *body,
 	/* hits came before this request: keep that order for the policy */
 	if (c->pins)
 		fkv_pins_hits(c->pins, &c->g->cfg.ops->index, c->g->cfg.arg);
+	/* what it has released since the last count is not held against it */
+	if (c->pins && c->pins->pinned_bytes)
+		c->charged = c->g->cfg.ops->pinned(c->g->cfg.arg, c->client,
+						   fkv_pins_count(c->pins));
 	c->g->cfg.ops->call(c->g->cfg.arg, call);
 }
 

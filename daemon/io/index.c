@@ -495,6 +495,15 @@ static void count_one(struct fkv_index *ix, struct fkv_pins *p,
 	counters_read(p);
 }
 
+uint64_t fkv_pins_count(struct fkv_pins *p)
+{
+	uint64_t live = 0;
+
+	p->index->scan_no++;
+	count_one(p->index, p, &live);
+	return p->pinned_bytes;
+}
+
 uint64_t fkv_index_count(struct fkv_index *ix)
 {
 	struct fkv_pins *p;

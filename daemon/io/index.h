@@ -82,6 +82,9 @@ void fkv_pins_free(struct fkv_pins *p);
 void fkv_pins_hits(struct fkv_pins *p, const struct fkv_index_ops *ops,
 		   void *arg);
 
+/* Count again what one client pins; returns the bytes. */
+uint64_t fkv_pins_count(struct fkv_pins *p);
+
 /*
  * Count what every client pins (into its fkv_pins); returns the bytes of
  * distinct live entries that are pinned at all.
