@@ -94,8 +94,7 @@ int ctl_open(struct ctl *c)
 	if (res == -EINVAL)
 		return ctl_usage(c, "%s", fluxonkv_last_error());
 	if (res)
-		return ctl_error(c, c->address ? c->address : "the daemon",
-				 res);
+		return ctl_fail(c, "no daemon: %s", fluxonkv_last_error());
 	fluxonkv_set_timeout(c->client, c->timeout_ms);
 	return CTL_OK;
 }
