@@ -372,6 +372,7 @@ static bool deliver(struct fkv_conn *conn, uint64_t id, const uint8_t *body,
 		    size_t size)
 {
 	struct fkv_wait *w;
+	bool taken = false;
 
 	pthread_mutex_lock(&conn->lock);
 	TAILQ_FOREACH(w, &conn->waits, link) {
@@ -380,6 +381,8 @@ static bool deliver(struct fkv_conn *conn, uint64_t id, const uint8_t *body,
 	}
 	if (w) {
 		w->err = fkv_reply_take(w->reply, body, size);
+		/* once done and unlocked, w is gone from its waiter's stack */
+		taken = !w->err;
 		w->done = true;
 		pthread_cond_signal(&w->woken);
 	} else if (conn->late) {
@@ -387,7 +390,7 @@ static bool deliver(struct fkv_conn *conn, uint64_t id, const uint8_t *body,
 	}
 	pthread_mutex_unlock(&conn->lock);
 	/* no memory to hand it over: nobody will know what is in it */
-	return w && !w->err;
+	return taken;
 }
 
 /* Deliver all whole frames that were read: 0, or -EPROTO. */
