@@ -23,7 +23,6 @@ struct retired {
 };
 
 struct fkv_index {
-	struct fkv_index_ops none;
 	struct fluxonkv_index_header *hdr;
 	struct fluxonkv_index_bucket *buckets;
 	struct fluxonkv_index_entry *entries;
