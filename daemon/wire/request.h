@@ -37,6 +37,7 @@ struct fkv_item {
 	/* the owner core's, while the item waits */
 	struct fkv_call *call;
 	struct fkv_fetch *fetch;
+	uint32_t asked;			/* of the fetch, when it was joined */
 	uint64_t op;			/* put or message in flight, or 0 */
 	TAILQ_ENTRY(fkv_item) link;	/* fetch->waiters */
 };

@@ -44,7 +44,7 @@ static void start(struct fkv_fetch *f, struct fkv_out *out)
 	struct fkv_msg *msg = fkv_out_send(out, FKV_MSG_GET_START);
 
 	f->state = FKV_FETCH_PLANNING;
-	f->tries++;
+	f->asked++;
 	msg->op = f->op.id;
 	msg->key = fkv_key_get(f->key);
 	msg->class = f->class;
@@ -85,6 +85,7 @@ static void fetch_free(struct fkv_owner *o, struct fkv_fetch *f)
 static void join(struct fkv_fetch *f, struct fkv_item *it)
 {
 	it->fetch = f;
+	it->asked = f->asked;
 	TAILQ_INSERT_TAIL(&f->waiters, it, link);
 }
 
@@ -219,25 +220,52 @@ static void deliver(struct fkv_owner *o, struct fkv_fetch *f,
 	fkv_entry_unpin(o, e, out);
 }
 
-/* Again with a new op: the old one is over at the master. */
-static void again(struct fkv_owner *o, struct fkv_fetch *f,
+/* Ask the master again, with a new op: the old one is over there. */
+static void restart(struct fkv_owner *o, struct fkv_fetch *f,
 		  struct fkv_out *out)
 {
 	uint64_t until = f->op.timer.armed ? f->op.timer.when_ns : FKV_NEVER;
 
-	if (f->given_up) {
-		fetch_free(o, f);
-		return;
-	}
-	if (f->tries >= FKV_FETCH_TRIES) {
-		fail(o, f, -EIO, "its SSD copy could not be read", out);
-		return;
-	}
 	o->stats.refetches++;
 	fkv_oop_del(o, &f->op);
 	fkv_oop_add(o, &f->op, FKV_OOP_FETCH);
 	fkv_timer_set(&o->timers, &f->op.timer, until);
 	start(f, out);
+}
+
+/* Its source failed: look for another one. */
+static void again(struct fkv_owner *o, struct fkv_fetch *f,
+		  struct fkv_out *out)
+{
+	if (f->given_up)
+		fetch_free(o, f);
+	else if (++f->tries >= FKV_FETCH_TRIES)
+		fail(o, f, -EIO, "its SSD copy could not be read", out);
+	else
+		restart(o, f, out);
+}
+
+/*
+ * The master has no such key. It looked when it was asked: whoever joined
+ * since then may have seen a put end before its get began, and is asked for
+ * again.
+ */
+static void missed(struct fkv_owner *o, struct fkv_fetch *f,
+		   struct fkv_out *out)
+{
+	struct fkv_item *it, *next;
+
+	for (it = TAILQ_FIRST(&f->waiters); it; it = next) {
+		next = TAILQ_NEXT(it, link);
+		if (it->asked == f->asked)
+			continue;
+		fkv_fetch_leave(it);
+		get_end(o, it, -ENOENT, out);
+	}
+	if (TAILQ_EMPTY(&f->waiters))
+		fetch_free(o, f);
+	else
+		restart(o, f, out);
 }
 
 static void revoke(struct fkv_owner *o, struct fkv_fetch *f, bool drop,
@@ -296,6 +324,10 @@ void fkv_fetch_plan(struct fkv_owner *o, struct fkv_msg *msg,
 	struct fkv_fetch *f = fetch_of(o, msg->op, FKV_FETCH_PLANNING);
 
 	fkv_assert(f);
+	if (msg->res == -ENOENT) {
+		missed(o, f, out);
+		return;
+	}
 	if (msg->res) {
 		fail(o, f, msg->res, msg->text, out);
 		return;

@@ -100,7 +100,8 @@ struct fkv_fetch {
 	struct fkv_ring_entry *read;
 	uint64_t put_id, len, extent, offset;
 	uint64_t deadline_ns;
-	uint32_t tries;
+	uint32_t asked;			/* GET_STARTs sent */
+	uint32_t tries;			/* sources that failed */
 	uint8_t class;
 	bool joinable;
 	bool given_up;			/* waiters were answered: only clean up */

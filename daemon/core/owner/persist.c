@@ -393,7 +393,11 @@ void fkv_read_ended(struct fkv_owner *o, struct fkv_ring_entry *e, int res,
 	o->stats.read_errors++;
 	if (res != -EIO && res != -EBADMSG)
 		return;
-	/* no good: out of the index, and the master is told */
+	/*
+	 * No good: out of the index, and the master is told. It will not say
+	 * when this version ends, so no get may join what still reads it.
+	 */
+	fkv_fetch_retire(o, e->key, e->put_id);
 	msg = fkv_out_send(out, FKV_MSG_SSD_LOST);
 	msg->key = fkv_key_get(e->key);
 	msg->put_id = e->put_id;
