@@ -38,6 +38,8 @@ all: daemon lib tools demo-program
 include daemon/build.mk
 include tools/build.mk
 include tests/build.mk
+include tests/model/model.mk
+include tests/fuzz/fuzz.mk
 
 $(O)/%.o: %.c
 	@mkdir -p $(@D)
@@ -61,6 +63,17 @@ check: deps
 	$(Q)$(MAKE) --no-print-directory SAN=address,undefined all tests
 	$(Q)tests/tools/run-tests build build-address-undefined
 
+# Static checks, kept at zero.
+.PHONY: lint
+lint: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)O=$(O) tests/tools/lint
+
+# Lines and branches by gcov, with the limits that core and wire keep.
+.PHONY: coverage
+coverage: deps
+	$(Q)tests/tools/coverage build-coverage
+
 .PHONY: clean
 clean:
-	rm -rf build build-address-undefined build-thread
+	rm -rf build build-address-undefined build-thread build-coverage

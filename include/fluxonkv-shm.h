@@ -71,6 +71,12 @@ struct fluxonkv_index_entry {
 #define FLUXONKV_PIN_ENTRY(pin)		((uint32_t)((pin) & 0xffffff) - 1)
 #define FLUXONKV_PIN_GEN(pin)		((pin) >> 24)
 
+/* What a pinned value of @len bytes counts against the caps: its pages. */
+static inline uint64_t fluxonkv_charge(uint64_t len)
+{
+	return (len + 4095) & ~4095ULL;
+}
+
 /* counters that only the client adds to; the daemon reads them */
 enum fluxonkv_pin_counter {
 	FLUXONKV_CNT_HITS,		/* gets served from the index */

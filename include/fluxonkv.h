@@ -126,7 +126,7 @@ struct fluxonkv_counters {
 	uint64_t hits_local;		/* served without the daemon */
 	uint64_t requests;		/* messages sent to the daemon */
 	uint64_t reconnects;
-	uint64_t held_bytes;		/* now */
+	uint64_t held_bytes;		/* now, in whole pages of 4 KiB */
 	uint64_t held;			/* holders now */
 };
 

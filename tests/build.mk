@@ -10,7 +10,7 @@ TESTABLE := $(BASE_OBJ) $(WIRE_OBJ) $(CORE_OBJ) $(IO_OBJ) $(SVC_TEST_OBJ)
 
 .PHONY: tests
 tests: $(addprefix $(O)/tests/unit/test_,$(TEST_NAMES)) $(O)/tests/e2e/demo \
-	$(O)/tests/tools/policy-sim $(O)/tests/sim/sim $(addprefix $(O)/tests/e2e/,story api badinput launch)
+	$(O)/tests/tools/policy-sim $(O)/tests/sim/sim $(addprefix $(O)/tests/e2e/,story api badinput launch stress)
 
 $(O)/testable.a: $(TESTABLE)
 	@rm -f $@ && ar rcs $@ $^
@@ -28,7 +28,19 @@ $(O)/tests/unit/test_ctl_%: $(O)/tests/unit/test_ctl_%.o \
 		$(addprefix $(O)/tools/ctl/,escape.o table.o)
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
 
-$(O)/tests/unit/test_%: $(O)/tests/unit/test_%.o $(O)/testable.a
+# Both halves of the handshake, the daemon's as text.
+$(O)/tests/unit/test_pin_stress: $(O)/tests/unit/test_pin_stress.o \
+		$(call obj,tools/lib/pins.c tools/lib/errors.c) $(O)/testable.a
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
+
+# What several tests share: sources beside them that are no test.
+SUPPORT_SRC := $(filter-out tests/unit/test_%.c,$(wildcard tests/unit/*.c))
+
+$(O)/tests/unit/support.a: $(call obj,$(SUPPORT_SRC))
+	@rm -f $@ && ar rcs $@ $^
+
+$(O)/tests/unit/test_%: $(O)/tests/unit/test_%.o $(O)/tests/unit/support.a \
+		$(O)/testable.a
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
 
 $(O)/tests/e2e/launch: $(O)/tests/e2e/launch.o

@@ -19,9 +19,11 @@ $(O)/libfluxonkv.so: $(O)/libfluxonkv.so.0
 $(O)/libfluxonkv.a: $(LIB_OBJ)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
 
-$(O)/fluxonkv.pc: tools/lib/fluxonkv.pc.in Makefile
+# Made each time: it depends on PREFIX.
+.PHONY: $(O)/fluxonkv.pc
+$(O)/fluxonkv.pc: tools/lib/fluxonkv.pc.in
 	@mkdir -p $(@D)
-	$(call say,GEN,$@)sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(PREFIX)/lib|' \
+	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(PREFIX)/lib|' \
 		-e 's|@INCLUDEDIR@|$(PREFIX)/include|; s|@VERSION@|$(VERSION)|' \
 		$< > $@
 

@@ -16,22 +16,31 @@ static const struct {
 	{ "T", 40 }, { "TB", 40 }, { "TiB", 40 },
 };
 
-/*
- * The fraction's digits times the unit: exact, by long division in base ten
- * from the last digit, so that nothing is rounded up.
- */
+/* A multiple of 2^-40 has 40 decimals at most: later ones change no byte. */
+#define DECIMALS_MAX	40
+
+/* The fraction's digits times the unit: exact, by doubling them. */
 static uint64_t fraction_bytes(const char *digits, size_t n,
 			       unsigned int shift)
 {
-	unsigned __int128 bytes = 0;
-	uint64_t scale = 1;
+	uint8_t d[DECIMALS_MAX];
+	uint64_t bytes = 0;
 
-	/* digits behind the 18th cannot change a byte: 2^40 < 10^18 */
-	for (size_t i = 0; i < n && i < 18; i++) {
-		bytes = bytes * 10 + (unsigned int)(digits[i] - '0');
-		scale *= 10;
+	if (n > DECIMALS_MAX)
+		n = DECIMALS_MAX;
+	for (size_t i = 0; i < n; i++)
+		d[i] = (uint8_t)(digits[i] - '0');
+	for (; shift; shift--) {
+		unsigned int carry = 0;
+
+		for (size_t i = n; i-- > 0;) {
+			carry += 2u * d[i];
+			d[i] = carry % 10;
+			carry /= 10;
+		}
+		bytes = 2 * bytes + carry;
 	}
-	return (uint64_t)((bytes << shift) / scale);
+	return bytes;
 }
 
 static int unit_shift(const char *name, unsigned int *ret_shift)

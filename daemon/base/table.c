@@ -137,3 +137,11 @@ struct fkv_node *fkv_table_walk(const struct fkv_table *t, uint64_t *pos,
 	}
 	return NULL;
 }
+
+struct fkv_node *fkv_table_drain(const struct fkv_table *t, uint64_t *pos)
+{
+	for (; *pos < t->nr_buckets; (*pos)++)
+		if (*bucket(t, *pos))
+			return *bucket(t, *pos);
+	return NULL;
+}

@@ -47,4 +47,10 @@ struct fkv_node *fkv_table_next(const struct fkv_node *n);
 struct fkv_node *fkv_table_walk(const struct fkv_table *t, uint64_t *pos,
 				struct fkv_node *n);
 
+/*
+ * Empty a table: some node that is still in, or NULL. *pos starts at 0; the
+ * node must be deleted before the next call, and none be added.
+ */
+struct fkv_node *fkv_table_drain(const struct fkv_table *t, uint64_t *pos);
+
 #endif

@@ -24,6 +24,7 @@ struct fkv_gateway_config {
 	int segment_ro, segment_rw;
 	uint64_t segment_bytes;
 	uint64_t client_cap;
+	uint32_t clients_max;
 	uint64_t incarnation;
 	struct fkv_index *index;
 	uint32_t pins;			/* slots of each client */

@@ -85,7 +85,7 @@ int fkv_index_create(uint32_t nr_entries, uint64_t incarnation, bool strict,
 {
 	struct fluxonkv_index_header h = { 0 };
 	struct fkv_index *ix = fkv_zalloc(sizeof(*ix));
-	void *map;
+	void *map = NULL;
 	int err;
 
 	fkv_assert(nr_entries >= 1 && nr_entries <= FLUXONKV_INDEX_MAX);
@@ -232,7 +232,10 @@ void fkv_index_publish(struct fkv_index *ix, struct fkv_entry *e)
 	e->slot = i;
 	to = &ix->entries[i];
 	fill(to, e);
-	/* pairs with the client's load_acquire of gen: fields before it */
+	/*
+	 * Pairs with the first load_acquire of gen in pin_entry() (pins.c):
+	 * fields before it. R2 keeps the fields behind R1.
+	 */
 	STORE_RELEASE(&to->gen, to->gen + 1);
 	STORE_RELEASE(slot, (uint64_t)fluxonkv_tag(hash) << 32 | (i + 1));
 }
@@ -289,7 +292,11 @@ static void stamp_pins(struct fkv_index *ix)
 			n = p->nr_slots;
 		ix->stats.scanned_slots += n;
 		for (uint64_t k = 0; k < n; k++) {
-			uint64_t pin = LOAD_RELAXED(&slot[k]);
+			/*
+			 * acquire: pairs with store_release in
+			 * fkv_pins_unpin(): reads under a pin end before reuse
+			 */
+			uint64_t pin = LOAD_ACQUIRE(&slot[k]);
 			uint32_t i = FLUXONKV_PIN_ENTRY(pin);
 
 			if (!pin || i >= ix->hdr->nr_entries)
@@ -310,7 +317,10 @@ void fkv_index_retire(struct fkv_index *ix, struct fkv_entry *e)
 {
 	if (e->slot != FKV_NO_SLOT && !is_dead(ix, e)) {
 		kill_entry(ix, e);
-		/* R2, before the acknowledgement that lets a new version in */
+		/*
+		 * R2, before the acknowledgement that lets a new version in:
+		 * pairs with P2 in pin_gen() (pins.c)
+		 */
 		atomic_thread_fence(memory_order_seq_cst);
 	}
 	retired_add(ix, e);
@@ -334,7 +344,7 @@ void fkv_index_evict(struct fkv_index *ix, struct fkv_entry *const *es,
 		else
 			kill_entry(ix, e);
 	}
-	/* R2: pairs with the fence between a client's pin and its reread */
+	/* R2: pairs with P2 in pin_gen() (pins.c) */
 	atomic_thread_fence(memory_order_seq_cst);
 	stamp_pins(ix);
 	for (size_t k = 0; k < n; k++) {
@@ -363,6 +373,7 @@ void fkv_index_scan(struct fkv_index *ix, const struct fkv_index_ops *ops,
 
 	if (!n)
 		return;
+	/* R2 once more, where retire has one: pairs with P2 in pin_gen() */
 	atomic_thread_fence(memory_order_seq_cst);
 	stamp_pins(ix);
 	/* quiet ones behind the kept ones, so that callbacks may retire more */
@@ -447,7 +458,7 @@ void fkv_pins_hits(struct fkv_pins *p, const struct fkv_index_ops *ops,
 	struct fluxonkv_pins_header *h = p->map;
 	uint32_t *ring = (uint32_t *)((char *)p->map + sizeof(*h) +
 				      p->nr_slots * 8ULL);
-	uint64_t head = LOAD_ACQUIRE(&h->ring_head);
+	uint64_t head = LOAD_ACQUIRE(&h->ring_head);	/* only hints */
 
 	if (head - p->ring_tail > FLUXONKV_HIT_RING) {
 		uint64_t lost = head - p->ring_tail - FLUXONKV_HIT_RING;

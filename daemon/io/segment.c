@@ -126,7 +126,8 @@ static void *toucher(void *arg)
 		uint64_t n;
 		int err;
 
-		if (off >= t->size)
+		if (off >= t->size ||
+		    __atomic_load_n(&t->err, __ATOMIC_RELAXED))
 			return NULL;
 		n = fkv_min_u64(TOUCH_PIECE, t->size - off);
 		err = touch_piece(t, off, n);
@@ -153,8 +154,11 @@ static int touch_all(struct fkv_segment *s,
 	while (n && done < s->size) {
 		usleep(50000);
 		done = __atomic_load_n(&t.done, __ATOMIC_RELAXED);
-		if (cfg->progress)
-			cfg->progress(cfg->arg, done, s->size);
+		if (cfg->progress &&
+		    !cfg->progress(cfg->arg, done, s->size)) {
+			__atomic_store_n(&t.err, -ECANCELED, __ATOMIC_RELAXED);
+			break;
+		}
 	}
 	while (n)
 		pthread_join(thread[--n], NULL);

@@ -24,7 +24,8 @@ struct fkv_segment_config {
 	enum fkv_huge huge;
 	enum fkv_lock lock;
 	unsigned int threads;		/* that touch it, 1..64 */
-	void (*progress)(void *arg, uint64_t done, uint64_t total);
+	/* told each 50 ms; false: stop, and fail with ECANCELED */
+	bool (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *arg;
 };
 

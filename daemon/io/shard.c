@@ -96,7 +96,7 @@ int fkv_path_dev(const char *path, dev_t *ret)
 
 static int make_dirs(char *path, const struct say *say)
 {
-	for (char *c = path + 1; ; c++) {
+	for (char *c = path + 1;; c++) {
 		char was = *c;
 
 		if (was && was != '/')

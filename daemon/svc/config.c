@@ -5,12 +5,15 @@
  * A table of keys, dotted where nested, walks libyaml's document: its nodes
  * know their line, which libcyaml's callers do not get to see.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <yaml.h>
 
@@ -21,6 +24,7 @@
 struct walk {
 	struct fkv_config *cfg;
 	const char *file;		/* or the flag */
+	const char *text;		/* of the file */
 	bool flag;			/* no lines, no types */
 	yaml_document_t doc;
 	char *err;
@@ -47,6 +51,14 @@ struct setting {
 static int complain(struct walk *w, const yaml_node_t *n, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* What the file has in double quotes may hold anything: keep it one line. */
+static void make_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+}
+
 static int complain(struct walk *w, const yaml_node_t *n, const char *fmt, ...)
 {
 	va_list ap;
@@ -62,6 +74,7 @@ static int complain(struct walk *w, const yaml_node_t *n, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(w->err + len, w->err_size - (size_t)len, fmt, ap);
 	va_end(ap);
+	make_printable(w->err);
 	return -EINVAL;
 }
 
@@ -116,7 +129,8 @@ static int set_string(struct walk *w, const struct setting *s, yaml_node_t *n)
 	char **to = field(w, s);
 	char *copy;
 
-	if (!v || !*v || is_null(n))
+	if (!v || !*v || is_null(n) || (s->max && strlen(v) > s->max) ||
+	    (s->min && strchr(v, '/')))
 		return wrong(w, s, n);
 	copy = strdup(v);
 	if (!copy)
@@ -236,6 +250,7 @@ static int listen_parse(struct fkv_config *cfg, const char *v)
 {
 	const char *colon = v ? strrchr(v, ':') : NULL;
 	size_t n = colon ? (size_t)(colon - v) : 0;
+	struct in6_addr addr;
 	uint64_t port;
 	char *host;
 
@@ -251,7 +266,8 @@ static int listen_parse(struct fkv_config *cfg, const char *v)
 		n -= 2;
 	}
 	host = strndup(v, n);
-	if (!host || !n) {
+	if (!host || (inet_pton(AF_INET, host, &addr) != 1 &&
+		      inet_pton(AF_INET6, host, &addr) != 1)) {
 		free(host);
 		return -EINVAL;
 	}
@@ -351,13 +367,18 @@ static const char *const level_names[] = {
 
 #define AT(f)	offsetof(struct fkv_config, f)
 
+#define NO_SLASH	1	/* as min of K_STRING: part of a file name */
+#define NAME_MAX_LEN	64
+#define SOCKET_MAX	(sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
+
 static const struct setting settings[] = {
 	{ "role", K_OTHER, 0, 0, 0, NULL, set_role, "standalone" },
-	{ "cluster_name", K_STRING, AT(cluster_name), 0, 0, NULL, NULL,
-	  "a name" },
-	{ "instance_key", K_STRING, AT(instance_key), 0, 0, NULL, NULL,
-	  "a name" },
-	{ "socket", K_STRING, AT(socket), 0, 0, NULL, NULL, "a path" },
+	{ "cluster_name", K_STRING, AT(cluster_name), NO_SLASH, NAME_MAX_LEN,
+	  NULL, NULL, "a name of at most 64 bytes without '/'" },
+	{ "instance_key", K_STRING, AT(instance_key), 0, NAME_MAX_LEN, NULL,
+	  NULL, "a name of at most 64 bytes" },
+	{ "socket", K_STRING, AT(socket), 0, SOCKET_MAX, NULL, NULL,
+	  "a path of at most 107 bytes" },
 	{ "socket_mode", K_OTHER, 0, 0, 0, NULL, set_mode,
 	  "an octal mode such as 0660" },
 	{ "socket_group", K_OTHER, 0, 0, 0, NULL, set_group,
@@ -514,13 +535,25 @@ static int walk_document(struct walk *w)
 	return err ? err : pair_up(w);
 }
 
+/* Of bytes that are no characters the parser knows the place, not the line. */
+static size_t problem_line(const struct walk *w, const yaml_parser_t *parser)
+{
+	size_t line = 1;
+
+	if (parser->error != YAML_READER_ERROR)
+		return parser->problem_mark.line + 1;
+	for (size_t i = 0; i < parser->problem_offset; i++)
+		line += w->text[i] == '\n';
+	return line;
+}
+
 /* One document, or none: w->doc, for the caller to delete. */
 static int load(struct walk *w, yaml_parser_t *parser)
 {
 	if (yaml_parser_load(parser, &w->doc))
 		return 0;
 	snprintf(w->err, w->err_size, "%s:%zu: not YAML: %s", w->file,
-		 parser->problem_mark.line + 1,
+		 problem_line(w, parser),
 		 parser->problem ? parser->problem : "out of memory");
 	return -EINVAL;
 }
@@ -545,7 +578,8 @@ int fkv_config_parse(struct fkv_config *cfg, const char *file,
 		     const char *text, size_t len, char *err, size_t err_size)
 {
 	struct walk w = {
-		.cfg = cfg, .file = file, .err = err, .err_size = err_size,
+		.cfg = cfg, .file = file, .text = text, .err = err,
+		.err_size = err_size,
 	};
 	yaml_parser_t parser;
 	int res;

@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <pthread.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "svc/admin.h"
+#include "svc/inbox.h"
 
 #define HITS_TICK_MS	100
 #define SCAN_TICK_MS	1
-
-/* A result from another thread, on its way to the loop. */
-struct result {
-	enum fkv_in_type type;
-	int res;
-	uint64_t token;
-	uint64_t sum;
-	uint64_t ns;
-	bool write;
-	struct fkv_arena *arena;
-};
-
-struct inbox {
-	pthread_mutex_t lock;		/* all of it */
-	struct result *at;
-	size_t n, room;
-};
+#define ERRORS_SAY_NS	(10 * FKV_SEC)
 
 STAILQ_HEAD(later, later_cmd);
 
@@ -56,12 +40,13 @@ struct fkv_engine {
 	struct waiting_ios waiting;
 	bool draining;
 	uint64_t now_ns;
-	struct inbox inbox;
+	struct fkv_inbox inbox;
 	uv_async_t wake;
 	uv_timer_t timer, alive, hits, scan;
 	uint64_t timer_at;
 	bool scan_armed;
 	uint64_t devices_on;		/* as last told */
+	uint64_t errors_told, errors_told_ns;
 	struct fkv_histogram latency[FKV_LAT_NR];
 };
 
@@ -70,28 +55,15 @@ static void arm(struct fkv_engine *e);
 
 /* ---- results of other threads ---- */
 
-static void inbox_post(struct fkv_engine *e, const struct result *r)
+static void inbox_post(struct fkv_engine *e, const struct fkv_result *r)
 {
-	struct inbox *in = &e->inbox;
-
-	pthread_mutex_lock(&in->lock);
-	if (in->n == in->room) {
-		size_t room = in->room ? 2 * in->room : 256;
-		void *p = fkv_realloc(in->at, room * sizeof(*in->at));
-
-		/* a lost result would hold memory for ever */
-		fkv_assert(p);
-		in->at = p;
-		in->room = room;
-	}
-	in->at[in->n++] = *r;
-	pthread_mutex_unlock(&in->lock);
+	fkv_inbox_post(&e->inbox, r);
 	uv_async_send(&e->wake);
 }
 
 void fkv_engine_io_done(void *engine, const struct fkv_io_result *res)
 {
-	struct result r = {
+	struct fkv_result r = {
 		.type = FKV_IN_IO_DONE,
 		.res = res->res,
 		.token = res->token,
@@ -105,7 +77,7 @@ void fkv_engine_io_done(void *engine, const struct fkv_io_result *res)
 
 static void work_done(void *arg, const struct fkv_work *w)
 {
-	struct result r = {
+	struct fkv_result r = {
 		.type = w->type == FKV_WORK_HASH ? FKV_IN_HASHED :
 			FKV_IN_COPIED,
 		.token = w->token,
@@ -245,7 +217,7 @@ static void latency(struct fkv_engine *e, const struct fkv_call *call)
 static bool io_post(struct fkv_engine *e, uint32_t device,
 		    const struct fkv_io_request *req)
 {
-	struct result r = {
+	struct fkv_result r = {
 		.type = FKV_IN_IO_DONE,
 		.token = req->token,
 		.write = req->kind == FKV_IO_WRITE,
@@ -325,8 +297,8 @@ static void work_command(struct fkv_engine *e, struct fkv_cmd *cmd)
 		.len = cmd->len,
 		.seed = cmd->seed,
 	};
-	struct result failed = { .type = FKV_IN_COPIED, .res = -ENOMEM,
-				 .token = cmd->token };
+	struct fkv_result failed = { .type = FKV_IN_COPIED, .res = -ENOMEM,
+				     .token = cmd->token };
 
 	if (cmd->type == FKV_CMD_COPY) {
 		struct fkv_arena *a;
@@ -506,7 +478,7 @@ static void arm(struct fkv_engine *e)
 	uv_timer_start(&e->timer, on_timer, next, 0);
 }
 
-static void result(struct fkv_engine *e, const struct result *r)
+static void result(struct fkv_engine *e, const struct fkv_result *r)
 {
 	struct fkv_in in = {
 		.type = r->type,
@@ -522,6 +494,22 @@ static void result(struct fkv_engine *e, const struct result *r)
 	feed(e, &in);
 }
 
+/* At most one line in a while: a bad disk has many. */
+static void tell_errors(struct fkv_engine *e, const struct fkv_owner_stats *s)
+{
+	uint64_t n = s->write_errors + s->read_errors + s->sum_errors;
+
+	if (n == e->errors_told || (e->errors_told_ns &&
+	    e->now_ns - e->errors_told_ns < ERRORS_SAY_NS))
+		return;
+	e->errors_told = n;
+	e->errors_told_ns = e->now_ns;
+	fkv_log(FKV_LOG_WARN, "ssd tier: errors so far: read=%llu write=%llu "
+		"checksum=%llu", (unsigned long long)s->read_errors,
+		(unsigned long long)s->write_errors,
+		(unsigned long long)s->sum_errors);
+}
+
 /* One line when a device goes or comes back (S11). */
 static void tell_devices(struct fkv_engine *e)
 {
@@ -530,6 +518,7 @@ static void tell_devices(struct fkv_engine *e)
 	if (!e->ring)
 		return;
 	fkv_owner_get_stats(e->owner, &s);
+	tell_errors(e, &s);
 	if (s.devices_on == e->devices_on)
 		return;
 	fkv_log(s.devices_on < e->devices_on ? FKV_LOG_ERR : FKV_LOG_INFO,
@@ -543,15 +532,10 @@ static void tell_devices(struct fkv_engine *e)
 static void on_wake(uv_async_t *a)
 {
 	struct fkv_engine *e = a->data;
-	struct result *at;
+	struct fkv_result *at;
 	size_t n;
 
-	pthread_mutex_lock(&e->inbox.lock);
-	at = e->inbox.at;
-	n = e->inbox.n;
-	e->inbox.at = NULL;
-	e->inbox.n = e->inbox.room = 0;
-	pthread_mutex_unlock(&e->inbox.lock);
+	at = fkv_inbox_take(&e->inbox, &n);
 	now(e);
 	for (size_t i = 0; i < n; i++)
 		result(e, &at[i]);
@@ -622,6 +606,15 @@ static uint32_t index_entries(const struct fkv_config *cfg)
 	return (uint32_t)fkv_min_u64(n, FLUXONKV_INDEX_MAX);
 }
 
+/* The largest value that one client may hold or put; 0: any. */
+static uint64_t hold_limit(const struct fkv_config *cfg)
+{
+	if (!cfg->client_pinned_bytes || !cfg->uid_pinned_bytes)
+		return fkv_max_u64(cfg->client_pinned_bytes,
+				   cfg->uid_pinned_bytes);
+	return fkv_min_u64(cfg->client_pinned_bytes, cfg->uid_pinned_bytes);
+}
+
 static int cores_create(struct fkv_engine *e)
 {
 	const struct fkv_config *cfg = e->ec.cfg;
@@ -633,6 +626,7 @@ static int cores_create(struct fkv_engine *e)
 		.ring_shards = shards,
 		.put_limit = fkv_master_put_limit(
 			fkv_segment_size(e->ec.segment)),
+		.hold_limit = hold_limit(cfg),
 	};
 	struct fkv_master_config mc = {
 		.segment_bytes = fkv_segment_size(e->ec.segment),
@@ -669,6 +663,7 @@ static int gateway_create(struct fkv_engine *e)
 		.segment_rw = fkv_segment_fd(e->ec.segment),
 		.segment_bytes = fkv_segment_size(e->ec.segment),
 		.client_cap = cfg->client_pinned_bytes,
+		.clients_max = e->ec.clients_max,
 		.incarnation = e->ec.incarnation,
 		.index = e->index,
 		.pins = cfg->pins_per_client,
@@ -707,7 +702,7 @@ int fkv_engine_create(const struct fkv_engine_config *ec,
 	e->devices_on = ec->nr_devices;
 	STAILQ_INIT(&e->later);
 	STAILQ_INIT(&e->waiting);
-	pthread_mutex_init(&e->inbox.lock, NULL);
+	fkv_inbox_init(&e->inbox);
 	timers_init(e);
 	now(e);
 	err = cores_create(e);
@@ -760,21 +755,13 @@ void fkv_engine_close(struct fkv_engine *e)
 	uv_close((uv_handle_t *)&e->wake, NULL);
 }
 
-static void inbox_done(struct fkv_engine *e)
-{
-	for (size_t i = 0; i < e->inbox.n; i++)
-		fkv_arena_put(e->inbox.at[i].arena);
-	fkv_free(e->inbox.at);
-	pthread_mutex_destroy(&e->inbox.lock);
-}
-
 /* Devices were stopped by the caller: no result can come any more. */
 void fkv_engine_free(struct fkv_engine *e)
 {
 	struct waiting_io *w;
 
 	fkv_workers_free(e->workers);
-	inbox_done(e);
+	fkv_inbox_done(&e->inbox);
 	while ((w = STAILQ_FIRST(&e->waiting))) {
 		STAILQ_REMOVE_HEAD(&e->waiting, link);
 		fkv_free(w);

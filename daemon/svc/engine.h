@@ -40,6 +40,7 @@ struct fkv_engine_config {
 	uint64_t epoch;
 	uint64_t incarnation;
 	uint64_t started_ns;
+	uint32_t clients_max;
 	char *err;
 	size_t err_size;
 };

@@ -136,9 +136,12 @@ static void persist(struct fkv_text *t, const struct fkv_report *r)
 	fkv_metric_one(t, "fluxonkv_persist_ignored_total", "counter",
 		       "Commits of versions that were not current any more.",
 		       r->master.commits_ignored);
+	fkv_metric_one(t, "fluxonkv_persist_superseded_total", "counter",
+		       "Versions replaced or deleted before they were "
+		       "written.", r->master.persist_superseded);
 	fkv_metric_one(t, "fluxonkv_persist_failed_total", "counter",
 		       "Versions that stay memory-only.",
-		       r->owner.persist_failed);
+		       r->master.persist_failed);
 	fkv_metric_one(t, "fluxonkv_persist_again_total", "counter",
 		       "Victims written again before they were evicted.",
 		       r->master.rebacked);

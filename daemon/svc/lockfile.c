@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -25,6 +27,25 @@ struct fkv_lockfile {
 
 #define EPOCH_MAX	((1ULL << 20) - 1)
 
+/* Does any process accept at @path? A full queue is one that lives, too. */
+static bool served(const char *path)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	bool yes;
+	int fd;
+
+	if (strlen(path) >= sizeof(sa.sun_path))
+		return false;
+	strcpy(sa.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	yes = !connect(fd, (struct sockaddr *)&sa, sizeof(sa)) ||
+	      errno == EAGAIN || errno == EPROTOTYPE;
+	close(fd);
+	return yes;
+}
+
 static int remove_socket(const char *path, char *err, size_t err_size)
 {
 	struct stat st;
@@ -35,6 +56,11 @@ static int remove_socket(const char *path, char *err, size_t err_size)
 		snprintf(err, err_size, "%s exists and is not a socket: it is "
 			 "left alone", path);
 		return -EEXIST;
+	}
+	if (served(path)) {
+		snprintf(err, err_size, "another process listens on %s: it is "
+			 "left alone", path);
+		return -EADDRINUSE;
 	}
 	return unlink(path) ? -errno : 0;
 }
@@ -66,18 +92,56 @@ static int say(struct fkv_lockfile *l, const char *word)
 	return 0;
 }
 
-/* What the last daemon left: did it stop cleanly, and its epoch. */
-static void read_last(struct fkv_lockfile *l)
+/*
+ * What the last daemon left: did it stop cleanly, and its epoch. Only an
+ * empty file, or one that a daemon wrote, is ours to write to.
+ */
+static int read_last(struct fkv_lockfile *l, char *err, size_t err_size)
 {
 	char buf[96] = "", word[16] = "";
 	uint64_t epoch = 0;
+	ssize_t n;
 	int pid;
 
-	if (pread(l->fd, buf, sizeof(buf) - 1, 0) > 0)
-		sscanf(buf, "%15s pid %d epoch %" SCNu64, word, &pid, &epoch);
+	n = pread(l->fd, buf, sizeof(buf) - 1, 0);
+	if (n < 0) {
+		snprintf(err, err_size, "cannot read %s: %s", l->path,
+			 strerror(errno));
+		return -EIO;
+	}
+	if (n > 0 && (sscanf(buf, "%15s pid %d epoch %" SCNu64, word, &pid,
+			     &epoch) != 3 ||
+		      (strcmp(word, "running") && strcmp(word, "stopped")))) {
+		snprintf(err, err_size, "%s is not the lock file of a "
+			 "fluxonkvd (expected \"running|stopped pid N epoch "
+			 "N\"): it is left alone", l->path);
+		return -EEXIST;
+	}
 	if (!strcmp(word, "running"))
 		l->wait_until_ns = fkv_clock_ns() + WAIT_NS;
 	l->epoch = epoch < EPOCH_MAX ? epoch + 1 : EPOCH_MAX;
+	return 0;
+}
+
+/* A regular file, not through a link: what is written there is ours. */
+static int open_file(struct fkv_lockfile *l, char *err, size_t err_size)
+{
+	struct stat st;
+
+	l->fd = open(l->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW |
+		     O_NONBLOCK, 0600);
+	if (l->fd < 0) {
+		snprintf(err, err_size, "cannot open %s: %s", l->path,
+			 errno == ELOOP ? "it is a symbolic link" :
+			 strerror(errno));
+		return -errno;
+	}
+	if (!fstat(l->fd, &st) && S_ISREG(st.st_mode))
+		return 0;
+	snprintf(err, err_size, "%s is not a regular file: it is left alone",
+		 l->path);
+	close(l->fd);
+	return -EEXIST;
 }
 
 uint64_t fkv_lockfile_epoch(const struct fkv_lockfile *l)
@@ -93,19 +157,16 @@ int fkv_lockfile_take(const char *socket_path, struct fkv_lockfile **ret,
 
 	if (!l || asprintf(&l->path, "%s.lock", socket_path) < 0)
 		goto err_free;
-	l->fd = open(l->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (l->fd < 0) {
-		res = -errno;
-		snprintf(err, err_size, "cannot open %s: %s", l->path,
-			 strerror(errno));
+	res = open_file(l, err, err_size);
+	if (res)
 		goto err_free;
-	}
 	if (flock(l->fd, LOCK_EX | LOCK_NB)) {
 		res = refuse(l->path, l->fd, err, err_size);
 		goto err_close;
 	}
-	read_last(l);
-	res = remove_socket(socket_path, err, err_size);
+	res = read_last(l, err, err_size);
+	if (!res)
+		res = remove_socket(socket_path, err, err_size);
 	if (res)
 		goto err_close;
 	res = say(l, "running");

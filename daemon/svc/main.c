@@ -37,6 +37,7 @@ struct daemon {
 	uv_timer_t watchdog, stopping;
 	uint64_t stop_by_ns;
 	uint64_t incarnation;
+	uint32_t clients_max;
 	char err[ERR_SIZE];
 };
 
@@ -46,21 +47,41 @@ static int fail(struct daemon *d, int err)
 	return err;
 }
 
-static void progress(void *arg, uint64_t done, uint64_t total)
+/* Set by a signal that comes before there is a loop to take it. */
+static volatile sig_atomic_t stop_early;
+
+static void on_early_signal(int signum)
+{
+	stop_early = signum;
+}
+
+/* Without SA_RESTART, so that waits end. */
+static void catch_early(void)
+{
+	struct sigaction sa = { .sa_handler = on_early_signal };
+
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGINT, &sa, NULL);
+}
+
+static bool progress(void *arg, uint64_t done, uint64_t total)
 {
 	static uint64_t last;
 	uint64_t now = fkv_clock_ns();
 	char a[24], b[24];
 
 	(void)arg;
+	if (stop_early)
+		return false;
 	if (done < total && now - last < 2 * FKV_SEC)
-		return;
+		return true;
 	if (!last && done == total)
-		return;
+		return true;
 	last = now;
-	fkv_log(FKV_LOG_INFO, "memory segment: %s of %s ready",
+	fkv_log(FKV_LOG_INFO, "memory segment: %s of %s touched",
 		fkv_size_print(done, a, sizeof(a)),
 		fkv_size_print(total, b, sizeof(b)));
+	return true;
 }
 
 static int open_segment(struct daemon *d)
@@ -129,7 +150,8 @@ static int open_device(struct daemon *d, const struct fkv_ssd_path *p)
 static int open_devices(struct daemon *d)
 {
 	for (unsigned int i = 0; i < d->cfg.nr_ssd; i++) {
-		int err = open_device(d, &d->cfg.ssd[i]);
+		int err = stop_early ? -ECANCELED :
+			  open_device(d, &d->cfg.ssd[i]);
 
 		if (err)
 			return err;
@@ -185,6 +207,7 @@ static int create_engine(struct daemon *d)
 		.epoch = fkv_lockfile_epoch(d->lock),
 		.incarnation = d->incarnation,
 		.started_ns = fkv_clock_ns(),
+		.clients_max = d->clients_max,
 		.err = d->err,
 		.err_size = sizeof(d->err),
 	};
@@ -287,23 +310,30 @@ static void loop_handles(struct daemon *d)
 	uv_timer_init(&d->loop, &d->stopping);
 	d->sigterm.data = d->sigint.data = d;
 	d->stopping.data = d;
-	uv_signal_start(&d->sigterm, on_signal, SIGTERM);
-	uv_signal_start(&d->sigint, on_signal, SIGINT);
 	if (sd_watchdog_enabled(0, &usec) > 0)
 		uv_timer_start(&d->watchdog, on_watchdog, 0, usec / 2000);
 }
 
+static const char *metrics_address(const struct daemon *d, char *buf, size_t n)
+{
+	const char *host = d->cfg.metrics_host;
+
+	if (d->http)
+		snprintf(buf, n, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
+			 fkv_http_port(d->http));
+	return d->http ? buf : "none";
+}
+
 static void ready(struct daemon *d)
 {
-	char size[24];
+	char size[24], metrics[96];
 
 	fkv_engine_serve(d->engine);
 	fkv_log(FKV_LOG_INFO, "fluxonkvd %s ready: socket=%s memory=%s "
-		"ssd_devices=%u metrics=%s:%u", FKV_VERSION, d->cfg.socket,
+		"ssd_devices=%u metrics=%s", FKV_VERSION, d->cfg.socket,
 		fkv_size_print(fkv_segment_size(d->segment), size,
-			       sizeof(size)),
-		d->nr_devices, d->http ? d->cfg.metrics_host : "none",
-		d->http ? fkv_http_port(d->http) : 0);
+			       sizeof(size)), d->nr_devices,
+		metrics_address(d, metrics, sizeof(metrics)));
 	sd_notify(0, "READY=1");
 }
 
@@ -314,6 +344,7 @@ static int start(struct daemon *d)
 	if (getrandom(&d->incarnation, sizeof(d->incarnation), 0) !=
 	    sizeof(d->incarnation))
 		return -EIO;
+	d->clients_max = fkv_preflight_clients();
 	err = fkv_preflight(&d->cfg, d->err, sizeof(d->err));
 	if (!err)
 		err = fkv_lockfile_take(d->cfg.socket, &d->lock, d->err,
@@ -343,6 +374,22 @@ static void finish(struct daemon *d, bool clean)
 	fkv_config_done(&d->cfg);
 }
 
+/* It failed, or was told to stop before it served. */
+static int not_started(struct daemon *d, int err)
+{
+	if (stop_early)
+		fkv_log(FKV_LOG_INFO, "stopped on %s before it served",
+			strsignal(stop_early));
+	else
+		fail(d, err);
+	if (d->engine) {
+		close_all(d);
+		uv_run(&d->loop, UV_RUN_DEFAULT);
+	}
+	finish(d, true);
+	return stop_early ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 static int run(struct daemon *d)
 {
 	int err;
@@ -351,17 +398,15 @@ static int run(struct daemon *d)
 	signal(SIGPIPE, SIG_IGN);
 	uv_loop_init(&d->loop);
 	loop_handles(d);
+	catch_early();
 	err = start(d);
-	if (err) {
-		fail(d, err);
-		if (d->engine) {
-			close_all(d);
-			uv_run(&d->loop, UV_RUN_DEFAULT);
-		}
-		finish(d, true);
-		return EXIT_FAILURE;
-	}
-	fkv_lockfile_wait(d->lock);
+	if (!err && !stop_early)
+		fkv_lockfile_wait(d->lock);
+	/* from here on the loop takes them; what came before is in the flag */
+	uv_signal_start(&d->sigterm, on_signal, SIGTERM);
+	uv_signal_start(&d->sigint, on_signal, SIGINT);
+	if (err || stop_early)
+		return not_started(d, err);
 	ready(d);
 	uv_run(&d->loop, UV_RUN_DEFAULT);
 	finish(d, true);

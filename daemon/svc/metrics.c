@@ -10,9 +10,10 @@
 void fkv_histogram_record(struct fkv_histogram *h, uint64_t ns)
 {
 	uint64_t us = ns / 1000 + !!(ns % 1000);
-	unsigned int b = us <= 1 ? 0 : 64 - (unsigned int)
-			 __builtin_clzll(us - 1);
+	unsigned int b = 0;
 
+	if (us > 1)
+		b = 64 - (unsigned int)__builtin_clzll(us - 1);
 	if (b >= FKV_HISTOGRAM_BUCKETS)
 		b = FKV_HISTOGRAM_BUCKETS - 1;
 	h->bucket[b]++;

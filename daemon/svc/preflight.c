@@ -2,14 +2,17 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/log.h"
 #include "svc/preflight.h"
 
 #define HUGE_PAGE	(2 * FKV_MIB)
@@ -264,6 +267,65 @@ static int check_socket(const struct fkv_config *cfg, char *err,
 	return res;
 }
 
+/* A client costs a socket and its pin pages, and a put area of its own uid. */
+#define FDS_PER_CLIENT	3
+#define FDS_OURS	128
+
+uint32_t fkv_preflight_clients(void)
+{
+	const rlim_t want = FKV_CLIENTS_MAX * FDS_PER_CLIENT + FDS_OURS;
+	struct rlimit rl;
+	rlim_t have;
+	uint32_t n;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl))
+		return FKV_CLIENTS_MAX;
+	have = rl.rlim_cur;
+	if (have >= want)
+		return FKV_CLIENTS_MAX;
+	rl.rlim_cur = rl.rlim_max < want ? rl.rlim_max : want;
+	if (!setrlimit(RLIMIT_NOFILE, &rl))
+		have = rl.rlim_cur;
+	if (have >= want)
+		return FKV_CLIENTS_MAX;
+	n = (uint32_t)(have >= 2 * FDS_OURS ?
+		       (have - FDS_OURS) / FDS_PER_CLIENT : have / 6);
+	fkv_log(FKV_LOG_WARN, "%llu file descriptors (ulimit -Hn, or "
+		"LimitNOFILE=) are enough for %u clients, not for %u",
+		(unsigned long long)have, n, FKV_CLIENTS_MAX);
+	return n;
+}
+
+/* Can it be bound? Asked before files are made for nothing. */
+static int check_metrics(const struct fkv_config *cfg, char *err,
+			 size_t err_size)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_NUMERICHOST | AI_PASSIVE };
+	char service[16];
+	struct addrinfo *ai;
+	int fd, res = 0, yes = 1;
+
+	if (!cfg->metrics_host || !cfg->metrics_port)
+		return 0;
+	snprintf(service, sizeof(service), "%u",
+		 (unsigned int)cfg->metrics_port);
+	if (getaddrinfo(cfg->metrics_host, service, &hints, &ai))
+		return 0;	/* said when it is opened */
+	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0) {
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+		res = bind(fd, ai->ai_addr, ai->ai_addrlen) ? -errno : 0;
+		close(fd);
+	}
+	freeaddrinfo(ai);
+	if (res)
+		snprintf(err, err_size, "metrics.listen: cannot listen on "
+			 "%s:%s: %s", cfg->metrics_host, service,
+			 strerror(-res));
+	return res;
+}
+
 int fkv_preflight(const struct fkv_config *cfg, char *err, size_t err_size)
 {
 	int res = check_socket(cfg, err, err_size);
@@ -272,5 +334,7 @@ int fkv_preflight(const struct fkv_config *cfg, char *err, size_t err_size)
 		res = fkv_preflight_segment(cfg, "", err, err_size);
 	if (!res)
 		res = check_memlock(cfg, err, err_size);
+	if (!res)
+		res = check_metrics(cfg, err, err_size);
 	return res;
 }

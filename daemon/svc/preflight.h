@@ -16,6 +16,12 @@
 int fkv_preflight(const struct fkv_config *cfg, char *err, size_t err_size);
 
 /*
+ * Raise the limit of descriptors to what all clients need. Returns how many
+ * it is enough for, after a line when these are fewer.
+ */
+uint32_t fkv_preflight_clients(void);
+
+/*
  * The memory part alone, with /proc and /sys below @root: reserved huge pages
  * where the configuration takes them, else what the host and each cgroup on
  * the way up have left. 0, or -ENOMEM with a sentence.

@@ -158,12 +158,10 @@ static int decode_key(struct fkv_item *it, const uint8_t *p, uint32_t len)
 }
 
 /* One item at @p of @left bytes; returns bytes taken or -errno. */
-static long decode_item(struct fkv_call *call, uint32_t i,
-			const struct fluxonkv_req *req, const uint8_t *p,
-			size_t left, const char **why)
+static long decode_item(struct fkv_item *it, const struct fluxonkv_req *req,
+			const uint8_t *p, size_t left, const char **why)
 {
 	const struct op_form *f = &forms[req->op];
-	struct fkv_item *it = &call->items[i];
 	struct fluxonkv_item in;
 	uint64_t padded;
 	int err;
@@ -232,7 +230,7 @@ int fkv_call_decode(const void *body, size_t size, struct fkv_call **ret_call,
 	p += req.size;
 	size -= req.size;
 	for (uint32_t i = 0; i < req.nr; i++) {
-		long n = decode_item(call, i, &req, p, size, why);
+		long n = decode_item(&call->items[i], &req, p, size, why);
 
 		if (n < 0) {
 			err = (int)n;

@@ -97,30 +97,6 @@ static int do_quota(void)
 	return failures != 0;
 }
 
-/* H4: what two clients of a user hold together is capped as well. */
-static int do_uidquota(void)
-{
-	struct fluxonkv *kv[2] = { open_client(), open_client() };
-	struct fluxonkv_holder h;
-	unsigned int n = 0;
-	char name[32];
-	int err = 0;
-
-	for (unsigned int i = 0; i < 48 && !err; i++) {
-		sprintf(name, "uid/%u", i);
-		err = put_seed(kv[0], name, MIB, i, 0);
-		if (!err)
-			err = fluxonkv_get(kv[i & 1], name, strlen(name), &h);
-		n += !err;
-	}
-	expect(err, -EDQUOT, "two clients over the cap of their user");
-	check(n >= 30 && n <= 33, "half of 64 MiB was held by both");
-	printf("held %u\n", n);
-	fluxonkv_close(kv[0]);
-	fluxonkv_close(kv[1]);
-	return failures != 0;
-}
-
 /* ---- space: P4, K3, K4 (NOWAIT), A3b ---- */
 
 static void no_room(struct fluxonkv *kv)
@@ -499,8 +475,6 @@ int main(int argc, char **argv)
 		return do_hold(a);
 	if (!strcmp(word, "quota"))
 		return do_quota();
-	if (!strcmp(word, "uidquota"))
-		return do_uidquota();
 	if (!strcmp(word, "space"))
 		return do_space(a);
 	if (!strcmp(word, "orphan"))
@@ -513,7 +487,7 @@ int main(int argc, char **argv)
 		return do_keep();
 	if (!strcmp(word, "gets"))
 		return do_gets(a);
-	fprintf(stderr, "usage: story churn|hold N|quota|uidquota|space KEYS|"
+	fprintf(stderr, "usage: story churn|hold N|quota|space KEYS|"
 		"orphan N|load A B LEN|look A B LEN|keep|gets KEYS\n");
 	return 2;
 }

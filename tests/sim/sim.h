@@ -261,7 +261,10 @@ _Noreturn void sim_fail(struct sim *s, const char *fmt, ...)
 void sim_say(struct sim *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 #define sim_check(s, cond, ...) \
-	do { if (!(cond)) sim_fail(s, __VA_ARGS__); } while (0)
+	do { \
+		if (__builtin_expect(!(cond), 0)) \
+			sim_fail(s, __VA_ARGS__); \
+	} while (0)
 
 /* random.c: all choices; and the queue of what happens when */
 uint64_t sim_random(struct sim *s, uint64_t below);

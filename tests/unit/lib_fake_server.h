@@ -231,10 +231,12 @@ static bool serve(const struct fluxonkv_frame *f, const uint8_t *body)
 		server.mode = ANSWER;
 		return false;
 	}
+	if (server.mode == BAD_FRAME) {
+		send_all(server.client, &bad, sizeof(bad));
+		return false;
+	}
 	if (server.mode == HOLD)
 		server.held[server.nr_held++ % 64] = q;
-	else if (server.mode == BAD_FRAME)
-		send_all(server.client, &bad, sizeof(bad));
 	else if (q.op >= FLUXONKV_OP_LIST)
 		answer_text(&q);
 	else

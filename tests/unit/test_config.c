@@ -76,7 +76,7 @@ static enum fkv_config_result load(const char *const *more)
 	return fkv_config_load(argc, argv, &cfg, err, sizeof(err));
 }
 
-#define LOAD(...) load((const char *const []){ __VA_ARGS__, NULL })
+#define LOAD(...) load((const char *const[]){ __VA_ARGS__, NULL })
 
 static void write_file(const char *text)
 {

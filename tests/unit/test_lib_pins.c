@@ -29,7 +29,9 @@ static void setup(void)
 
 static enum fkv_pins_answer get(const char *key, struct fkv_pin *pin)
 {
-	return fkv_pins_get(&pins, key, strlen(key), pin);
+	struct fluxonkv_key k = { .data = key, .len = strlen(key) };
+
+	return fkv_pins_get(&pins, &k, NULL, pin);
 }
 
 START_TEST(hit_pins_the_entry_and_gives_its_bytes)

@@ -243,7 +243,11 @@ END_TEST
 /* A right sum is no proof of sense. */
 START_TEST(fields_out_of_range_are_refused_under_a_right_sum)
 {
-	static const struct { uint16_t off; uint8_t to; int err; } bad[] = {
+	static const struct {
+		uint16_t off;
+		uint8_t to;
+		int err;
+	} bad[] = {
 		{ 10, 2, -EPROTONOSUPPORT }, { 10, 0, -EPROTONOSUPPORT },
 		{ 11, 1, -EPROTONOSUPPORT }, { 12, 1, -EPROTONOSUPPORT },
 		{ 15, 1, -EPROTONOSUPPORT }, { 56, 21, -EPROTONOSUPPORT },

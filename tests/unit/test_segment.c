@@ -25,8 +25,9 @@
 static char err[600];
 static uint64_t last_done, last_total;
 static int calls;
+static bool stop;
 
-static void progress(void *arg, uint64_t done, uint64_t total)
+static bool progress(void *arg, uint64_t done, uint64_t total)
 {
 	ck_assert_ptr_eq(arg, &calls);
 	ck_assert_uint_ge(done, last_done);
@@ -34,6 +35,7 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 	last_done = done;
 	last_total = total;
 	calls++;
+	return !stop;
 }
 
 static int create(uint64_t bytes, enum fkv_huge huge, enum fkv_lock lock,
@@ -62,7 +64,20 @@ static void setup(void)
 	fkv_log_set_level(FKV_LOG_ERR);
 	last_done = last_total = 0;
 	calls = 0;
+	stop = false;
 }
+
+/* a start that is told to stop does not touch all of a large segment first */
+START_TEST(start_can_be_stopped)
+{
+	struct fkv_segment *s = NULL;
+
+	stop = true;
+	ck_assert_int_eq(create(SIZE, FKV_HUGE_OFF, FKV_LOCK_OFF, &s),
+			 -ECANCELED);
+	ck_assert_int_eq(calls, 1);
+}
+END_TEST
 
 /* M1: allocated and faulted in, not sparse */
 START_TEST(every_page_is_there_before_it_serves)
@@ -336,6 +351,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_set_timeout(tc, 30);
+	tcase_add_test(tc, start_can_be_stopped);
 	tcase_add_test(tc, every_page_is_there_before_it_serves);
 	tcase_add_test(tc, a_segment_is_zeroed_and_at_a_2_mib_boundary);
 	tcase_add_test(tc, progress_rises_and_ends_at_the_whole);

@@ -145,8 +145,7 @@ static int choose_ssd(struct bench_worker *w)
 
 	for (unsigned int t = 0; t < PICK_TRIES && n < b->batch; t++) {
 		while (s->nr_pool && n < b->batch) {
-			unsigned int at = (unsigned int)
-				(bench_worker_random(w) % s->nr_pool);
+			uint64_t at = bench_worker_random(w) % s->nr_pool;
 
 			chosen[n++] = s->pool[at];
 			s->pool[at] = s->pool[--s->nr_pool];

@@ -3,6 +3,7 @@
  * requests.c - read a trace
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,8 @@ static int add_ids(struct bench_requests *r, struct json_object *ids)
 
 	for (size_t i = 0; i < n; i++) {
 		id = json_object_array_get_idx(ids, i);
-		if (!json_object_is_type(id, json_type_int))
+		if (!json_object_is_type(id, json_type_int) ||
+		    json_object_get_int64(id) < 0)
 			return -EINVAL;
 		if (room(&r->ids, r->nr_ids, sizeof(*r->ids)))
 			return -ENOMEM;
@@ -56,6 +58,8 @@ static int add(struct bench_requests *r, struct json_object *o)
 	    !json_object_is_type(time, json_type_double))
 		return -EINVAL;
 	q.timestamp_ms = json_object_get_double(time);
+	if (!isfinite(q.timestamp_ms))
+		return -EINVAL;
 	res = add_ids(r, ids);
 	if (!res)
 		res = room(&r->v, r->n, sizeof(*r->v));

@@ -26,6 +26,7 @@
 #define PREFIX		"fluxonkv_bench_trace_"
 #define CHUNK_MAX	256u
 #define ASK_MAX		1024u		/* keys of one exists */
+#define DUE_MAX_NS	1e18		/* 31 years */
 
 enum { PROBE_EXISTS, PROBE_GET };
 
@@ -238,10 +239,12 @@ static void put_rest(struct replay *p, const uint64_t *ids, size_t n)
 static uint64_t due_ns(const struct replay *p, const struct bench_request *q)
 {
 	double ms = q->timestamp_ms - p->t->requests.v[0].timestamp_ms;
+	double ns = ms / p->t->speed * 1e6;
 
 	if (p->t->speed <= 0 || ms < 0)
 		return p->start_ns;
-	return p->start_ns + (uint64_t)(ms / p->t->speed * 1e6);
+	/* a time that no uint64_t holds is as far as one that it does */
+	return p->start_ns + (uint64_t)(ns < DUE_MAX_NS ? ns : DUE_MAX_NS);
 }
 
 static void one_request(struct replay *p, const struct bench_request *q)

@@ -16,6 +16,7 @@
 #include "ctl/table.h"
 
 #define READ_FIRST	(1u << 16)
+#define READ_MOST	(1ULL << 32)	/* a device that never ends */
 #define LIST_PAGE	1000u
 #define LIST_DEFAULT	1000u
 #define WRITE_MAX	(1u << 30)
@@ -36,6 +37,10 @@ static int read_all(int fd, char **ret_data, size_t *ret_len)
 		have += (size_t)n;
 		if (have < room)
 			continue;
+		if (room >= READ_MOST) {
+			free(data);
+			return -EFBIG;
+		}
 		room *= 2;
 		bigger = realloc(data, room);
 		if (!bigger)
@@ -109,6 +114,24 @@ static int put_options(struct ctl *c, int argc, char **argv,
 	return CTL_OK;
 }
 
+static struct json_object *row_new(const char *key, size_t len)
+{
+	struct json_object *row = json_object_new_object();
+	char escaped[CTL_ESCAPED_MAX];
+
+	json_object_object_add(row, "key", json_object_new_string(
+		ctl_escape(escaped, key, len)));
+	return row;
+}
+
+static void report_put(const struct ctl_key *key, uint64_t len)
+{
+	struct json_object *o = row_new(key->bytes, key->len);
+
+	json_object_object_add(o, "len", json_object_new_uint64(len));
+	ctl_print_json(o);
+}
+
 int ctl_put(struct ctl *c, int argc, char **argv)
 {
 	const char *path;
@@ -134,6 +157,8 @@ int ctl_put(struct ctl *c, int argc, char **argv)
 				   flags);
 		if (res)
 			status = ctl_error(c, key.text, res);
+		else if (c->json)
+			report_put(&key, len);
 	}
 	free(data);
 	return status;
@@ -184,14 +209,11 @@ static int save(struct ctl *c, const char *path,
 static void report_get(const struct ctl *c, const struct ctl_key *key,
 		       const struct fluxonkv_holder *h)
 {
-	char escaped[CTL_ESCAPED_MAX];
 	struct json_object *o;
 
 	if (!c->json)
 		return;
-	o = json_object_new_object();
-	json_object_object_add(o, "key", json_object_new_string(
-		ctl_escape(escaped, key->bytes, key->len)));
+	o = row_new(key->bytes, key->len);
 	json_object_object_add(o, "len", json_object_new_uint64(h->len));
 	json_object_object_add(o, "version",
 			       json_object_new_uint64(h->version));
@@ -250,32 +272,6 @@ static int parse_keys(struct ctl *c, int argc, char **argv,
 	return status;
 }
 
-int ctl_del(struct ctl *c, int argc, char **argv)
-{
-	struct ctl_key *keys;
-	int status = parse_keys(c, argc, argv, &keys), res;
-
-	if (status)
-		return status;
-	for (int i = 0; i < argc - 1; i++) {
-		res = fluxonkv_delete(c->client, keys[i].bytes, keys[i].len);
-		if (res)
-			status = ctl_error(c, keys[i].text, res);
-	}
-	free(keys);
-	return status;
-}
-
-static struct json_object *row_new(const char *key, size_t len)
-{
-	struct json_object *row = json_object_new_object();
-	char escaped[CTL_ESCAPED_MAX];
-
-	json_object_object_add(row, "key", json_object_new_string(
-		ctl_escape(escaped, key, len)));
-	return row;
-}
-
 static void row_stat(struct json_object *row, uint64_t len, uint64_t version,
 		     unsigned int where)
 {
@@ -293,6 +289,33 @@ static void print_rows(const struct ctl *c, struct json_object *rows)
 	else if (json_object_array_length(rows))
 		ctl_table(stdout, rows);
 	json_object_put(rows);
+}
+
+int ctl_del(struct ctl *c, int argc, char **argv)
+{
+	struct json_object *rows;
+	struct ctl_key *keys;
+	int status = parse_keys(c, argc, argv, &keys), res;
+
+	if (status)
+		return status;
+	rows = json_object_new_array();
+	for (int i = 0; i < argc - 1; i++) {
+		struct json_object *row = row_new(keys[i].bytes, keys[i].len);
+
+		res = fluxonkv_delete(c->client, keys[i].bytes, keys[i].len);
+		if (res)
+			status = ctl_error(c, keys[i].text, res);
+		json_object_object_add(row, "deleted",
+				       json_object_new_boolean(!res));
+		json_object_array_add(rows, row);
+	}
+	if (c->json)
+		print_rows(c, rows);
+	else
+		json_object_put(rows);
+	free(keys);
+	return status;
 }
 
 int ctl_exists(struct ctl *c, int argc, char **argv)

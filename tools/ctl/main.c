@@ -297,7 +297,7 @@ int main(int argc, char **argv)
 				 argv[0]);
 	if (wants_help(argc, argv))
 		return flush(&c, help(c.command));
-	optind = 1;
+	optind = 0;	/* glibc: forget the mode of the first scan */
 	status = plain(&c, &argc, &argv);
 	if (!status)
 		status = c.command->run(&c, argc, argv);

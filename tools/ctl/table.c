@@ -55,14 +55,24 @@ static void print_seconds(uint64_t s, char *buf, size_t size)
 			 s / 3600 % 24, (unsigned int)(s / 60 % 60));
 }
 
+/* Bytes of a control character at @p: C0, DEL, or C1 in UTF-8; else 0. */
+static size_t control_at(const unsigned char *p)
+{
+	if (*p < ' ' || *p == 0x7f)
+		return 1;
+	return *p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0 ? 2 : 0;
+}
+
 /* Bytes that would move the cursor or change its colour become '?'. */
 static void print_text(const char *text, char *buf, size_t size)
 {
-	size_t i;
+	size_t i, n;
 
-	for (i = 0; text[i] && i + 1 < size; i++)
-		buf[i] = (unsigned char)text[i] < ' ' || text[i] == 0x7f ?
-			 '?' : text[i];
+	for (i = 0; *text && i + 1 < size; i++) {
+		n = control_at((const unsigned char *)text);
+		buf[i] = n ? '?' : *text;
+		text += n ? n : 1;
+	}
 	buf[i] = '\0';
 }
 

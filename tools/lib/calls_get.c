@@ -23,7 +23,7 @@ static int holder_hit(struct fluxonkv *client, const struct fluxonkv_key *key,
 		      struct fluxonkv_holder *h, struct fkv_conn **ret_conn)
 {
 	struct fkv_pin pin;
-	int err = fkv_hit(client, key, true, ret_conn, &pin);
+	int err = fkv_hit(client, key, ret_conn, &pin);
 
 	if (fkv_unlikely(err)) {
 		holder_fail(h, err);
@@ -56,7 +56,7 @@ static int holder_take(struct fluxonkv *client, struct fkv_conn *conn,
 	}
 	fkv_conn_get(conn);
 	__atomic_fetch_add(&client->message_held, 1, __ATOMIC_RELAXED);
-	fkv_cap_force(client, (int64_t)res->len);
+	fkv_cap_force(client, res->len);
 	h->data = fkv_held_data(conn, res->offset, res->len);
 	h->len = res->len;
 	h->version = res->version;
@@ -193,7 +193,7 @@ static bool unpin(struct fluxonkv *client, struct fkv_conn *conn,
 {
 	if (!conn->pins.index || !fkv_pins_unpin(&conn->pins, h->priv[1]))
 		return false;
-	fkv_cap_give(client, (int64_t)h->len);
+	fkv_cap_give(client, h->len);
 	return true;
 }
 
@@ -213,7 +213,7 @@ static int release_slow(struct fluxonkv *client, struct fluxonkv_holder *h,
 	} else if (h->priv[1]) {
 		fkv_conn_post_id(conn, FLUXONKV_OP_RELEASE, h->priv[1]);
 		__atomic_fetch_sub(&client->message_held, 1, __ATOMIC_RELAXED);
-		fkv_cap_give(client, (int64_t)h->len);
+		fkv_cap_give(client, h->len);
 		fkv_client_drop(client, conn);
 		ok = true;
 	}
@@ -266,7 +266,7 @@ static void release_messages(struct fluxonkv *client, struct fkv_conn *conn,
 			continue;
 		ids[nr++] = h->priv[1];
 		__atomic_fetch_sub(&client->message_held, 1, __ATOMIC_RELAXED);
-		fkv_cap_give(client, (int64_t)h->len);
+		fkv_cap_give(client, h->len);
 		holder_clear(h);
 		h->status = 0;
 	}
@@ -322,7 +322,7 @@ static int into_hit(struct fluxonkv *client, struct fluxonkv_into *it,
 {
 	uint64_t deadline = 0;
 	struct fkv_pin pin;
-	int err = fkv_hit(client, &it->key, false, ret_conn, &pin);
+	int err = fkv_hit(client, &it->key, ret_conn, &pin);
 
 	if (err)
 		return err;
@@ -432,6 +432,7 @@ static void into_one(struct fluxonkv *client, struct fluxonkv_into *it,
 		return;
 	fkv_pins_note(&conn->pins, token, it->len);
 	fkv_pins_unpin(&conn->pins, token);
+	fkv_cap_give(client, it->len);
 }
 
 int fluxonkv_get_into(struct fluxonkv *client, const void *key, size_t key_len,

@@ -17,7 +17,7 @@ static int ask_keys(struct fluxonkv *client, struct fkv_ask *ask, take_fn take,
 	const struct fluxonkv_key *keys = ask->items;
 	int status[FLUXONKV_BATCH_MAX];
 	struct fkv_reply reply;
-	struct fkv_conn *conn;
+	struct fkv_conn *conn = NULL;
 	uint32_t pending = 0, nr = 0;
 	int err = 0;
 

@@ -75,7 +75,7 @@ static void put_take(struct fluxonkv *client, struct fkv_conn *conn,
 		return;
 	}
 	fkv_conn_get(conn);
-	fkv_cap_force(client, (int64_t)len);
+	fkv_cap_force(client, len);
 	*put = (struct fluxonkv_putop){
 		.data = len ? conn->writable + res->offset : NULL,
 		.len = len,
@@ -206,13 +206,13 @@ static void put_end(struct fluxonkv *client, struct fkv_conn *conn,
 		return;
 	if (op == FLUXONKV_OP_PUT_COMMIT && !res->status)
 		put->version = res->version;
-	/* it was refused without effect and may be open still */
+	/* EAGAIN: without effect, and it may be open still */
 	if (op == FLUXONKV_OP_PUT_COMMIT && res->status == -EAGAIN)
 		fkv_conn_post_id(conn, FLUXONKV_OP_PUT_ABORT, put->priv[1]);
 	put->data = NULL;
 	put->priv[0] = 0;
 	put->priv[1] = 0;
-	fkv_cap_give(client, (int64_t)put->len);
+	fkv_cap_give(client, put->len);
 	fkv_client_drop(client, conn);
 }
 

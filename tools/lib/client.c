@@ -93,31 +93,32 @@ static bool draw(struct fluxonkv *client, int64_t want)
 	return false;
 }
 
-/* The stripe's credit has just gone below 0 by @len. */
+/* The stripe's credit has just gone below 0 by @bytes. */
 bool fkv_cap_take_slow(struct fluxonkv *client, struct fkv_stripe *stripe,
-		       int64_t len)
+		       int64_t bytes)
 {
 	int64_t step = step_of(client);
 
-	__atomic_fetch_add(&stripe->credit, len, __ATOMIC_RELAXED);
-	if (draw(client, len + step)) {
+	__atomic_fetch_add(&stripe->credit, bytes, __ATOMIC_RELAXED);
+	if (draw(client, bytes + step)) {
 		__atomic_fetch_add(&stripe->credit, step, __ATOMIC_RELAXED);
 		return true;
 	}
 	collect_credit(client);
-	if (draw(client, len))
+	if (draw(client, bytes))
 		return true;
 	fkv_lib_fail(-EDQUOT, "over this client's cap of %lld pinned bytes",
 		     (long long)client->cap);
 	return false;
 }
 
-void fkv_cap_give(struct fluxonkv *client, int64_t len)
+void fkv_cap_give(struct fluxonkv *client, uint64_t len)
 {
 	struct fkv_stripe *stripe = fkv_client_stripe(client);
+	int64_t bytes = (int64_t)fluxonkv_charge(len);
 	int64_t keep = 2 * step_of(client), c;
 
-	c = __atomic_add_fetch(&stripe->credit, len, __ATOMIC_RELAXED);
+	c = __atomic_add_fetch(&stripe->credit, bytes, __ATOMIC_RELAXED);
 	/* above the cap (a put was forced in) no credit may be kept back */
 	if (fkv_likely(c <= keep) &&
 	    __atomic_load_n(&client->drawn, __ATOMIC_RELAXED) <=
@@ -128,9 +129,10 @@ void fkv_cap_give(struct fluxonkv *client, int64_t len)
 		__atomic_fetch_sub(&client->drawn, c, __ATOMIC_RELAXED);
 }
 
-void fkv_cap_force(struct fluxonkv *client, int64_t len)
+void fkv_cap_force(struct fluxonkv *client, uint64_t len)
 {
-	__atomic_fetch_add(&client->drawn, len, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&client->drawn, (int64_t)fluxonkv_charge(len),
+			   __ATOMIC_RELAXED);
 }
 
 /* Connections */

@@ -98,9 +98,9 @@ int fkv_client_call_on(struct fluxonkv *client, struct fkv_conn *conn,
 		       struct fkv_msg *msg, uint64_t deadline,
 		       struct fkv_reply *ret_reply);
 
-/* Count @len bytes as held: false when over the cap. */
+/* Count @bytes as held: false when over the cap. */
 bool fkv_cap_take_slow(struct fluxonkv *client, struct fkv_stripe *stripe,
-		       int64_t len);
+		       int64_t bytes);
 
 static inline struct fkv_stripe *fkv_client_stripe(struct fluxonkv *client)
 {
@@ -108,19 +108,21 @@ static inline struct fkv_stripe *fkv_client_stripe(struct fluxonkv *client)
 }
 
 static inline bool fkv_cap_take(struct fluxonkv *client,
-				struct fkv_stripe *stripe, int64_t len)
+				struct fkv_stripe *stripe, uint64_t len)
 {
-	if (fkv_likely(__atomic_sub_fetch(&stripe->credit, len,
+	int64_t bytes = (int64_t)fluxonkv_charge(len);
+
+	if (fkv_likely(__atomic_sub_fetch(&stripe->credit, bytes,
 					  __ATOMIC_RELAXED) >= 0))
 		return true;
-	return fkv_cap_take_slow(client, stripe, len);
+	return fkv_cap_take_slow(client, stripe, bytes);
 }
 
-/* Give @len bytes back to the cap. */
-void fkv_cap_give(struct fluxonkv *client, int64_t len);
+/* Give what a value of @len bytes was charged back to the cap. */
+void fkv_cap_give(struct fluxonkv *client, uint64_t len);
 
-/* Count bytes that the daemon granted: never refused. */
-void fkv_cap_force(struct fluxonkv *client, int64_t len);
+/* Count a value that the daemon granted: never refused. */
+void fkv_cap_force(struct fluxonkv *client, uint64_t len);
 
 /* A client that never waits may copy until its call must be over. */
 static inline uint64_t fkv_copy_deadline(const struct fluxonkv *client,

@@ -118,8 +118,12 @@ void fkv_conn_kill(struct fkv_conn *conn)
 	pthread_mutex_lock(&conn->lock);
 	if (!conn->dead) {
 		__atomic_store_n(&conn->dead, true, __ATOMIC_RELEASE);
-		/* not closed: another thread may be in poll() on it */
-		shutdown(conn->fds[0], SHUT_RDWR);
+		/*
+		 * Not closed: another thread may be in poll() on it. Nor for
+		 * writing: to the daemon that would be the end of what is
+		 * still held by it.
+		 */
+		shutdown(conn->fds[0], SHUT_RD);
 		wake_all(conn);
 	}
 	pthread_mutex_unlock(&conn->lock);

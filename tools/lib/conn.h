@@ -61,6 +61,7 @@ struct fkv_conn {
 	struct fkv_queue in;		/* the leader's */
 
 	bool opening;			/* HELLO's descriptors may come */
+	bool fds_lost;			/* and not all could be taken */
 
 	/* set while opening, constant afterwards */
 	struct fluxonkv_hello hello;

@@ -1,10 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "held.h"
 
+struct cap {
+	struct fkv_pins_cap ops;
+	struct fluxonkv *client;
+	struct fkv_stripe *stripe;
+};
+
+static bool cap_take(struct fkv_pins_cap *ops, uint64_t len)
+{
+	struct cap *cap = (struct cap *)ops;
+
+	return fkv_cap_take(cap->client, cap->stripe, len);
+}
+
+static void cap_give(struct fkv_pins_cap *ops, uint64_t len)
+{
+	fkv_cap_give(((struct cap *)ops)->client, len);
+}
+
 int fkv_hit(struct fluxonkv *client, const struct fluxonkv_key *key,
-	    bool capped, struct fkv_conn **ret_conn, struct fkv_pin *ret_pin)
+	    struct fkv_conn **ret_conn, struct fkv_pin *ret_pin)
 {
 	struct fkv_stripe *stripe = fkv_client_stripe(client);
+	struct cap cap = { { cap_take, cap_give }, client, stripe };
 	enum fkv_pins_answer answer = FKV_PINS_ASK;
 	struct fkv_conn *conn;
 
@@ -12,18 +31,13 @@ int fkv_hit(struct fluxonkv *client, const struct fluxonkv_key *key,
 	__atomic_fetch_add(&stripe->busy, 1, __ATOMIC_SEQ_CST);
 	conn = __atomic_load_n(&client->conn, __ATOMIC_SEQ_CST);
 	if (fkv_likely(conn->pins.index && !fkv_conn_dead(conn)))
-		answer = fkv_pins_get(&conn->pins, key->data, key->len,
-				      ret_pin);
+		answer = fkv_pins_get(&conn->pins, key, &cap.ops, ret_pin);
 	/* release: who sees us gone sees our pin */
 	__atomic_fetch_sub(&stripe->busy, 1, __ATOMIC_RELEASE);
-	if (answer != FKV_PINS_HIT)
-		return FKV_PENDING;
 	*ret_conn = conn;
-	if (!capped ||
-	    fkv_likely(fkv_cap_take(client, stripe, (int64_t)ret_pin->len)))
+	if (fkv_likely(answer == FKV_PINS_HIT))
 		return 0;
-	fkv_pins_unpin(&conn->pins, ret_pin->token);
-	return -EDQUOT;
+	return answer == FKV_PINS_REFUSED ? -EDQUOT : FKV_PENDING;
 }
 
 static const struct fluxonkv_key *key_at(const struct fkv_ask *ask, size_t i)

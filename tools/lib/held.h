@@ -38,12 +38,11 @@ static inline struct fkv_conn *fkv_held_conn(const uint64_t *priv)
 }
 
 /*
- * Pin a key by the shared index: 0, FKV_PENDING (ask the daemon), or -EDQUOT
- * when it counts against the cap (@capped). *ret_conn is safe to use while the
- * pin is.
+ * Pin a key by the shared index, charged to the cap: 0, FKV_PENDING (ask the
+ * daemon), or -EDQUOT. *ret_conn is safe to use while the pin is.
  */
 int fkv_hit(struct fluxonkv *client, const struct fluxonkv_key *key,
-	    bool capped, struct fkv_conn **ret_conn, struct fkv_pin *ret_pin);
+	    struct fkv_conn **ret_conn, struct fkv_pin *ret_pin);
 
 /*
  * Ask the daemon about the keys that are pending: @key_of and @status_of tell

@@ -61,6 +61,8 @@ ssize_t fkv_conn_recv(struct fkv_conn *conn, void *buf, size_t size)
 	err = errno;
 	if (n > 0)
 		collect_fds(conn, &m);
+	/* the kernel drops what the process has no descriptors for */
+	conn->fds_lost |= n > 0 && m.msg_flags & MSG_CTRUNC;
 	fkv_fork_unlock();
 	errno = err;
 	return n;
@@ -215,6 +217,10 @@ static int check_hello(struct fkv_conn *conn)
 				    "(flags 0x%x)", h->flags);
 	while (got + 1 < FKV_CONN_FDS && conn->fds[got + 1] >= 0)
 		got++;
+	if (got < want && conn->fds_lost)
+		return fkv_lib_fail(-EMFILE, "this process is out of file "
+				    "descriptors (ulimit -n): a connection "
+				    "needs %d", want + 1);
 	if (got != want)
 		return fkv_lib_fail(-EPROTO, "the daemon broke the protocol: "
 				    "%d descriptors came with its hello, "
@@ -272,6 +278,10 @@ static int say_hello(struct fkv_conn *conn, uint64_t deadline)
 	err = fkv_conn_call(conn, &msg, deadline, &reply);
 	conn->opening = false;
 	fkv_msg_done(&msg);
+	if (err == -ENOTCONN)
+		return fkv_lib_fail(err, "the daemon closed the connection at "
+				    "once: it is stopping, or has no room for "
+				    "one more client (its log says which)");
 	if (err)
 		return err;
 	if (reply.rep.status)
@@ -286,23 +296,23 @@ static int say_hello(struct fkv_conn *conn, uint64_t deadline)
 }
 
 /* A socket that neither blocks nor survives exec or fork. */
-static struct fkv_conn *create_socket(void)
+static int create_socket(struct fkv_conn **ret)
 {
 	struct fkv_conn *conn = NULL;
-	int fd;
+	int fd, err = -ENOMEM;
 
 	fkv_fork_lock();
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd >= 0)
 		conn = fkv_conn_create(fd);
-	if (!conn) {
-		fkv_lib_fail(-ENOMEM, "cannot make a socket: %s",
-			     strerror(errno));
-		if (fd >= 0)
-			close(fd);
-	}
+	else
+		err = -errno;
+	if (!conn && fd >= 0)
+		close(fd);
 	fkv_fork_unlock();
-	return conn;
+	*ret = conn;
+	return conn ? 0 : fkv_lib_fail(err, "cannot make a socket: %s",
+				       strerror(-err));
 }
 
 static int connect_socket(int fd, const char *path, uint64_t deadline)
@@ -335,11 +345,11 @@ static int connect_socket(int fd, const char *path, uint64_t deadline)
 int fkv_conn_open(const char *path, uint64_t deadline,
 		  struct fkv_conn **ret_conn)
 {
-	struct fkv_conn *conn = create_socket();
-	int err;
+	struct fkv_conn *conn;
+	int err = create_socket(&conn);
 
-	if (!conn)
-		return -ENOMEM;
+	if (err)
+		return err;
 	err = connect_socket(conn->fds[0], path, deadline);
 	if (!err)
 		err = say_hello(conn, deadline);

@@ -129,11 +129,18 @@ static void raise_high_water(struct fkv_pins *pins, uint64_t want)
 					    want, true, __ATOMIC_SEQ_CST,
 					    __ATOMIC_RELAXED))
 		;
-	/* our copy: the pages' line is written with each hit */
+	/*
+	 * Our copy, for the pages' line is written with each hit. Pairs with
+	 * the load_acquire in take_slot(): who skips the exchange has it
+	 * before its P2.
+	 */
 	store_release(&pins->high_water, (uint32_t)want);
 }
 
-/* P1: store @pin in a free slot. Returns its number, or -1 when all are full */
+/*
+ * P1: store @pin in a free slot; ordered by P2, the fence behind it, read by R3
+ * in stamp_pins(). Returns its number, or -1 when all are full.
+ */
 static int take_slot(struct fkv_pins *pins, uint64_t pin)
 {
 	uint32_t nr = pins->nr_slots, at = slot_hint;
@@ -179,31 +186,31 @@ static bool key_equal(const struct fluxonkv_index_entry *e, const void *key,
 	return load_relaxed(&e->key[i]) == word;
 }
 
-enum step { STEP_PINNED, STEP_OTHER, STEP_RETIRED, STEP_FULL };
+enum step { STEP_PINNED, STEP_OTHER, STEP_RETIRED, STEP_FULL, STEP_REFUSED };
 
-/* Pin entry @nr if it is live and has this key. */
-static enum step pin_entry(struct fkv_pins *pins, uint32_t nr, const void *key,
-			   size_t key_len, struct fkv_pin *pin)
+/* What a probe looks for, and what it is charged to. */
+struct want {
+	const struct fluxonkv_key *key;
+	uint64_t hash;
+	struct fkv_pins_cap *cap;
+};
+
+/* P1 to P3 on an entry whose fields were read under @gen. */
+static enum step pin_gen(struct fkv_pins *pins, uint32_t nr, uint64_t gen,
+			 struct fkv_pin *pin)
 {
 	const struct fluxonkv_index_entry *e = &pins->entries[nr];
-	uint64_t gen = load_acquire(&e->gen);
-	uint64_t value;
-	int slot;
+	uint64_t value = FLUXONKV_PIN(gen, (uint64_t)nr);
+	int slot = take_slot(pins, value);
 
-	if (gen & 1 || gen >> 40 || !key_equal(e, key, key_len))
-		return STEP_OTHER;
-	pin->offset = load_relaxed(&e->offset);
-	pin->len = load_relaxed(&e->len);
-	pin->version = load_relaxed(&e->put_id);
-	value = FLUXONKV_PIN(gen, (uint64_t)nr);
-	slot = take_slot(pins, value);
 	if (slot < 0)
 		return STEP_FULL;
 	pin->token = token_of((uint32_t)slot, value);
 	/*
-	 * P2. Pairs with the daemon's fence between retiring (R1) and scanning
-	 * the slots (R3): either it sees our slot, or we see its gen. It also
-	 * keeps the loads above before the one below.
+	 * P2. Pairs with R2, the fences in fkv_index_evict(),
+	 * fkv_index_retire() and fkv_index_scan(): either stamp_pins() (R3)
+	 * sees our slot, or P3 below sees the gen of kill_entry() (R1). It
+	 * also keeps the loads of the fields before P3.
 	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (load_acquire(&e->gen) != gen) {
@@ -217,9 +224,33 @@ static enum step pin_entry(struct fkv_pins *pins, uint32_t nr, const void *key,
 	return STEP_OTHER;
 }
 
+/* Pin entry @nr if it is live, has this key, and the cap has room for it. */
+static enum step pin_entry(struct fkv_pins *pins, uint32_t nr,
+			   const struct want *w, struct fkv_pin *pin)
+{
+	const struct fluxonkv_index_entry *e = &pins->entries[nr];
+	/* pairs with STORE_RELEASE of gen in fkv_index_publish() */
+	uint64_t gen = load_acquire(&e->gen);
+	enum step step;
+
+	if (gen & 1 || gen >> 40 || !key_equal(e, w->key->data, w->key->len))
+		return STEP_OTHER;
+	pin->offset = load_relaxed(&e->offset);
+	pin->len = load_relaxed(&e->len);
+	pin->version = load_relaxed(&e->put_id);
+	if (fkv_unlikely(pin->len > pins->segment_bytes))
+		return STEP_OTHER;	/* torn: the gen has changed since */
+	if (w->cap && fkv_unlikely(!w->cap->take(w->cap, pin->len)))
+		return STEP_REFUSED;
+	step = pin_gen(pins, nr, gen, pin);
+	if (w->cap && fkv_unlikely(step != STEP_PINNED))
+		w->cap->give(w->cap, pin->len);
+	return step;
+}
+
 /* The entry may be in any slot of the bucket that has its tag. */
-static enum step probe(struct fkv_pins *pins, uint32_t bucket, uint64_t hash,
-		       const struct fluxonkv_key *key, struct fkv_pin *pin)
+static enum step probe(struct fkv_pins *pins, uint32_t bucket,
+		       const struct want *w, struct fkv_pin *pin)
 {
 	const struct fluxonkv_index_bucket *b = &pins->buckets[bucket];
 
@@ -228,10 +259,10 @@ static enum step probe(struct fkv_pins *pins, uint32_t bucket, uint64_t hash,
 		uint32_t entry = (uint32_t)s - 1;
 		enum step step;
 
-		if (!s || s >> 32 != fluxonkv_tag(hash) ||
+		if (!s || s >> 32 != fluxonkv_tag(w->hash) ||
 		    entry >= pins->nr_entries)
 			continue;
-		step = pin_entry(pins, entry, key->data, key->len, pin);
+		step = pin_entry(pins, entry, w, pin);
 		if (step != STEP_OTHER)
 			return step;
 	}
@@ -253,33 +284,46 @@ static bool may_serve(const struct fkv_pins *pins)
 				load_relaxed(&h->lease_until_ns);
 }
 
-enum fkv_pins_answer fkv_pins_get(struct fkv_pins *pins, const void *key,
-				  size_t key_len, struct fkv_pin *ret_pin)
+static enum step find(struct fkv_pins *pins, const struct want *w,
+		      struct fkv_pin *pin)
 {
-	struct fluxonkv_key k = { .data = key, .len = key_len };
+	uint32_t n = pins->nr_buckets;
 	enum step step = STEP_OTHER;
-	uint64_t hash;
 
-	if (key_len > FLUXONKV_INDEX_KEY_MAX)
-		return FKV_PINS_ASK;
-	fkv_thread_nr();
-	hash = XXH3_128bits(key, key_len).low64;
 	for (int i = 0; i < FKV_PINS_RETRIES; i++) {
-		step = probe(pins, fluxonkv_bucket1(hash, pins->nr_buckets),
-			     hash, &k, ret_pin);
+		step = probe(pins, fluxonkv_bucket1(w->hash, n), w, pin);
 		if (step == STEP_OTHER)
-			step = probe(pins,
-				     fluxonkv_bucket2(hash, pins->nr_buckets),
-				     hash, &k, ret_pin);
+			step = probe(pins, fluxonkv_bucket2(w->hash, n), w,
+				     pin);
 		if (step != STEP_RETIRED)
 			break;
 		add_relaxed(&pins->pages->counter[FLUXONKV_CNT_RETRIES], 1);
 	}
+	return step;
+}
+
+enum fkv_pins_answer fkv_pins_get(struct fkv_pins *pins,
+				  const struct fluxonkv_key *key,
+				  struct fkv_pins_cap *cap,
+				  struct fkv_pin *ret_pin)
+{
+	struct want w = { .key = key, .cap = cap };
+	enum step step;
+
+	if (key->len > FLUXONKV_INDEX_KEY_MAX)
+		return FKV_PINS_ASK;
+	fkv_thread_nr();
+	w.hash = XXH3_128bits(key->data, key->len).low64;
+	step = find(pins, &w, ret_pin);
+	if (step == STEP_REFUSED)
+		return FKV_PINS_REFUSED;
 	if (step != STEP_PINNED)
 		return FKV_PINS_ASK;
 	if (fkv_likely(may_serve(pins)))
 		return FKV_PINS_HIT;
 	fkv_pins_unpin(pins, ret_pin->token);
+	if (cap)
+		cap->give(cap, ret_pin->len);
 	return FKV_PINS_ASK;
 }
 
@@ -304,7 +348,10 @@ bool fkv_pins_unpin(struct fkv_pins *pins, uint64_t token)
 	value = load_relaxed(&pins->slots[slot]);
 	if (!value || token_of(slot, value) != token)
 		return false;
-	/* reads of the bytes stay before it: pairs with the daemon's scan */
+	/*
+	 * Reads of the bytes stay before it: pairs with LOAD_ACQUIRE of the
+	 * slot in stamp_pins().
+	 */
 	store_release(&pins->slots[slot], 0);
 	slot_hint = slot;
 	return true;

@@ -48,6 +48,16 @@ struct fkv_pin {
 enum fkv_pins_answer {
 	FKV_PINS_HIT,
 	FKV_PINS_ASK,
+	FKV_PINS_REFUSED,	/* by the cap */
+};
+
+/*
+ * The cap of pinned bytes: asked before a value is pinned, so that pins never
+ * exceed it, not for a moment: the daemon closes who does. NULL: no cap.
+ */
+struct fkv_pins_cap {
+	bool (*take)(struct fkv_pins_cap *cap, uint64_t len);
+	void (*give)(struct fkv_pins_cap *cap, uint64_t len);
 };
 
 /* Sizes in bytes of index, pin pages and segment, as they are mapped. */
@@ -61,9 +71,11 @@ struct fkv_pins_sizes {
 int fkv_pins_init(struct fkv_pins *pins, const void *index, void *pages,
 		  const struct fkv_pins_sizes *sizes);
 
-/* Pin the current version of a key. On FKV_PINS_ASK no slot is taken. */
-enum fkv_pins_answer fkv_pins_get(struct fkv_pins *pins, const void *key,
-				  size_t key_len, struct fkv_pin *ret_pin);
+/* Pin the current version of a key. Only after FKV_PINS_HIT a slot is taken. */
+enum fkv_pins_answer fkv_pins_get(struct fkv_pins *pins,
+				  const struct fluxonkv_key *key,
+				  struct fkv_pins_cap *cap,
+				  struct fkv_pin *ret_pin);
 
 /* Count a hit and tell the eviction policy of it (lossy). */
 void fkv_pins_note(struct fkv_pins *pins, uint64_t token, uint64_t len);

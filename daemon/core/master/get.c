@@ -22,6 +22,7 @@ static void plan_memory(struct fkv_route *r, const struct fkv_mop *op,
 
 	x->refs++;
 	x->read = true;
+	x->rebacked = false;
 	if (x->evicting)
 		x->given_again = true;
 	fkv_extent_touch(x, 1);

@@ -51,7 +51,7 @@ static void free_routes(struct fkv_master *m)
 	struct fkv_node *n;
 	uint64_t pos;
 
-	for (pos = 0; (n = fkv_table_walk(&m->routes, &pos, NULL)); pos = 0) {
+	for (pos = 0; (n = fkv_table_drain(&m->routes, &pos));) {
 		struct fkv_route *r;
 
 		r = fkv_container_of(n, struct fkv_route, node);
@@ -68,15 +68,14 @@ void fkv_master_free(struct fkv_master *m)
 
 	if (!m)
 		return;
-	for (pos = 0; (n = fkv_table_walk(&m->ops, &pos, NULL)); pos = 0) {
+	for (pos = 0; (n = fkv_table_drain(&m->ops, &pos));) {
 		struct fkv_mop *op;
 
 		op = fkv_container_of(n, struct fkv_mop, node);
 		fkv_space_unwait(&m->space, &op->waiter);
 		fkv_mop_free(m, op);
 	}
-	for (pos = 0; (n = fkv_table_walk(&m->extents, &pos, NULL));
-	     pos = 0) {
+	for (pos = 0; (n = fkv_table_drain(&m->extents, &pos));) {
 		fkv_table_del(&m->extents, n);
 		fkv_free(fkv_container_of(n, struct fkv_extent, node));
 	}
@@ -113,6 +112,7 @@ static void hits(struct fkv_master *m, const struct fkv_msg *msg)
 	if (!x || !x->route)
 		return;
 	x->read = true;
+	x->rebacked = false;
 	fkv_extent_touch(x, msg->n);
 }
 

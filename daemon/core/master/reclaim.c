@@ -28,6 +28,7 @@ static void back_first(struct fkv_master *m, struct fkv_extent *x,
 		       struct fkv_out *out)
 {
 	m->stats.rebacked++;
+	x->rebacked = true;
 	m->space.persisting++;
 	m->space.evicting_bytes += x->bytes;
 	x->backing = true;
@@ -72,11 +73,21 @@ static void evict(struct fkv_master *m, struct fkv_extent *x)
 	fkv_route_gc(m, r);
 }
 
+/*
+ * Once between two hits: a ring smaller than memory drops the new copy before
+ * the turn of this victim comes again, and writing would never end.
+ */
+static bool wants_backing(const struct fkv_master *m,
+			  const struct fkv_extent *x)
+{
+	return x->unbacked && x->read && !x->rebacked && m->ssd_devices &&
+	       !x->route->changing && m->space.persisting < FKV_WRITES_MAX;
+}
+
 static void evict_one(struct fkv_master *m, struct fkv_extent *x,
 		      struct fkv_out *out)
 {
-	if (x->unbacked && x->read && m->ssd_devices && !x->route->changing &&
-	    m->space.persisting < FKV_WRITES_MAX)
+	if (wants_backing(m, x))
 		back_first(m, x, out);
 	else if (x->refs)
 		ask(m, x, out);
@@ -248,7 +259,10 @@ void fkv_master_persist_end(struct fkv_master *m, struct fkv_msg *msg,
 	if (msg->type == FKV_MSG_SSD_COMMIT) {
 		persisted(m, msg, x);
 	} else {
-		m->stats.persist_failed++;
+		if (msg->res == -ECANCELED)
+			m->stats.persist_superseded++;
+		else
+			m->stats.persist_failed++;
 		x->unbacked = false;
 	}
 	if (x->cause == FKV_CAUSE_PERSIST)

@@ -54,6 +54,7 @@ struct fkv_extent {
 	bool persisting;		/* PERSIST sent, no answer yet */
 	bool backing;			/* that persist is for its eviction */
 	bool unbacked;			/* its SSD copy was dropped (P6.1) */
+	bool rebacked;			/* written again since it was last hit */
 	bool read;			/* since its put */
 };
 

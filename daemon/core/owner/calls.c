@@ -61,22 +61,39 @@ int fkv_item_timeout(const struct fkv_item *it)
 	return it->call->timeout_ns ? -ETIMEDOUT : -EAGAIN;
 }
 
+static struct fkv_put *put_of_item(const struct fkv_owner *o,
+				   const struct fkv_item *it)
+{
+	struct fkv_oop *op = it->op ? fkv_oop_find(o, it->op) : NULL;
+
+	return op && op->type == FKV_OOP_PUT ?
+		fkv_container_of(op, struct fkv_put, op) : NULL;
+}
+
 /* Nobody waits for this item any more; what it started goes on. */
 static void item_detach(struct fkv_owner *o, struct fkv_item *it)
 {
-	struct fkv_oop *op;
+	struct fkv_put *put = put_of_item(o, it);
 
 	if (it->fetch)
 		fkv_fetch_leave(it);
-	if (!it->op)
-		return;
-	op = fkv_oop_find(o, it->op);
-	fkv_assert(op);
-	if (op->type == FKV_OOP_PUT)
-		fkv_put_item_gone(fkv_container_of(op, struct fkv_put, op));
-	else
-		fkv_container_of(op, struct fkv_callop, op)->item = NULL;
+	if (put)
+		fkv_put_item_gone(put);
+	else if (it->op)
+		fkv_container_of(fkv_oop_find(o, it->op), struct fkv_callop,
+				 op)->item = NULL;
 	it->op = 0;
+}
+
+/* EAGAIN promises that nothing was done; of a commit only a put can tell. */
+static int item_timeout(const struct fkv_owner *o, const struct fkv_item *it)
+{
+	struct fkv_put *put = put_of_item(o, it);
+	int err = fkv_item_timeout(it);
+
+	if (err == -EAGAIN && put && !fkv_put_undo(put))
+		return -ETIMEDOUT;
+	return err;
 }
 
 void fkv_call_expired(struct fkv_owner *o, struct fkv_call *call,
@@ -87,6 +104,7 @@ void fkv_call_expired(struct fkv_owner *o, struct fkv_call *call,
 	for (uint32_t i = 0; i < nr; i++) {
 		struct fkv_item *it = &call->items[i];
 		bool last = call->pending == 1;
+		int status;
 
 		if (it->done)
 			continue;
@@ -96,8 +114,9 @@ void fkv_call_expired(struct fkv_owner *o, struct fkv_call *call,
 		if (call->op == FLUXONKV_OP_LIST ||
 		    call->op == FLUXONKV_OP_COUNT)
 			call->status = fkv_item_timeout(it);
+		status = item_timeout(o, it);
 		item_detach(o, it);
-		fkv_item_done(o, it, fkv_item_timeout(it), out);
+		fkv_item_done(o, it, status, out);
 		if (last)
 			return;
 	}
@@ -274,8 +293,11 @@ static void call_deadline(struct fkv_owner *o, struct fkv_call *call)
 		   call->op == FLUXONKV_OP_PUT_COMMIT;
 	uint64_t t = call->timeout_ns;
 
-	/* the master ends a put's wait for room itself, and says more */
-	if (put && t)
+	/*
+	 * The master ends a put's wait for room itself, and says more. The copy
+	 * of a commit is work and no wait: who never waits gives it that long.
+	 */
+	if (put && (t || call->op == FLUXONKV_OP_PUT_COMMIT))
 		t += FKV_TIMEOUT_GRACE;
 	if (t > FKV_NEVER - 1 - o->now_ns)
 		t = FKV_NEVER - 1 - o->now_ns;
@@ -291,7 +313,9 @@ void fkv_owner_call(struct fkv_owner *o, struct fkv_call *call,
 
 	call->status = call_check(o, call);
 	if (call->status) {
-		call->nr = call->op == FLUXONKV_OP_LIST ? call->nr : 0;
+		/* a refusal has no results; LIST's item stays its prefix */
+		while (call->op != FLUXONKV_OP_LIST && call->nr)
+			fkv_key_put(call->items[--call->nr].key);
 		fkv_out_add(out, FKV_CMD_REPLY)->call = call;
 		return;
 	}

@@ -177,6 +177,7 @@ void fkv_client_gone(struct fkv_owner *o, uint64_t id, struct fkv_out *out)
 	struct fkv_call *call;
 	struct fkv_put *put;
 	struct fkv_node *n;
+	uint64_t pos = 0;
 
 	if (!c)
 		return;
@@ -184,15 +185,9 @@ void fkv_client_gone(struct fkv_owner *o, uint64_t id, struct fkv_out *out)
 		fkv_call_dropped(o, call);
 	while ((put = TAILQ_FIRST(&c->puts)))
 		fkv_put_client_gone(o, put, out);
-	for (;;) {
-		uint64_t pos = 0;
-
-		n = fkv_table_walk(&c->holders, &pos, NULL);
-		if (!n)
-			break;
+	while ((n = fkv_table_drain(&c->holders, &pos)))
 		holder_free(o, c, fkv_container_of(n, struct fkv_holder, node),
 			    out);
-	}
 	fkv_assert(!c->pinned_bytes);
 	c->uid->shared_bytes -= c->shared_bytes;
 	if (c->arena_bytes)

@@ -249,6 +249,8 @@ void fkv_put_expired(struct fkv_owner *o, struct fkv_put *put,
 void fkv_put_client_gone(struct fkv_owner *o, struct fkv_put *put,
 			 struct fkv_out *out);
 void fkv_put_item_gone(struct fkv_put *put);
+/* Its time is over: see to it that it has no effect; false: it may have. */
+bool fkv_put_undo(struct fkv_put *put);
 
 /* persist.c */
 void fkv_owner_persist(struct fkv_owner *o, struct fkv_msg *msg,

@@ -66,7 +66,7 @@ static void free_live(struct fkv_owner *o)
 	struct fkv_node *n;
 	uint64_t pos;
 
-	for (pos = 0; (n = fkv_table_walk(&o->live, &pos, NULL)); pos = 0) {
+	for (pos = 0; (n = fkv_table_drain(&o->live, &pos));) {
 		struct fkv_entry *e;
 
 		e = fkv_container_of(n, struct fkv_entry, node);
@@ -109,14 +109,14 @@ void fkv_owner_free(struct fkv_owner *o)
 
 	if (!o)
 		return;
-	for (pos = 0; (n = fkv_table_walk(&o->clients, &pos, NULL)); pos = 0)
+	for (pos = 0; (n = fkv_table_drain(&o->clients, &pos));)
 		fkv_client_gone(o, fkv_container_of(n, struct fkv_client,
 						    node)->id, &out);
 	for (size_t i = 0; i < out.n; i++)
 		if (out.cmds[i].type == FKV_CMD_SEND)
 			fkv_msg_done(&out.cmds[i].msg);
 	fkv_out_done(&out);
-	for (pos = 0; (n = fkv_table_walk(&o->ops, &pos, NULL)); pos = 0)
+	for (pos = 0; (n = fkv_table_drain(&o->ops, &pos));)
 		free_op(o, fkv_container_of(n, struct fkv_oop, node));
 	free_live(o);
 	tables(o, list);

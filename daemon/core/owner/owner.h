@@ -75,6 +75,7 @@ struct fkv_owner_config {
 	uint64_t client_cap;		/* bytes; 0: none (H4) */
 	uint64_t uid_cap;
 	uint64_t put_limit;		/* largest value of a put; 0: any */
+	uint64_t hold_limit;		/* the least of the caps; 0: none */
 	struct fkv_ring *ring;		/* NULL: no SSD tier; stays the caller's */
 	uint32_t ring_devices;
 	uint32_t ring_shards;

@@ -72,6 +72,13 @@ static int charge(struct fkv_owner *o, struct fkv_item *it,
 			      "which is what puts may use of it");
 		return -EFBIG;
 	}
+	if (o->cfg.hold_limit && fkv_extent_bytes(it->len) >
+				 o->cfg.hold_limit) {
+		fkv_item_text(it, "larger than what a client or user may "
+			      "hold (limits.client_pinned_bytes, "
+			      "limits.uid_pinned_bytes)");
+		return -EFBIG;
+	}
 	err = fkv_client_charge(o, c, it->len);
 	if (err) {
 		fkv_item_text(it, "over the cap of pinned bytes of this "
@@ -153,6 +160,13 @@ static void item_end(struct fkv_owner *o, struct fkv_put *put, int status,
 void fkv_put_item_gone(struct fkv_put *put)
 {
 	put->item = NULL;
+}
+
+bool fkv_put_undo(struct fkv_put *put)
+{
+	if (put->state == FKV_PUT_COPYING)
+		put->aborted = true;
+	return put->state != FKV_PUT_DONE;
 }
 
 void fkv_put_plan(struct fkv_owner *o, struct fkv_msg *msg,

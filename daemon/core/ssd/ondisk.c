@@ -93,9 +93,16 @@ void fkv_superblock_encode(uint8_t block[FKV_BLOCK],
 	memcpy(block, &d, sizeof(d));
 }
 
+static bool superblock_possible(const struct fkv_superblock *sb)
+{
+	return sb->nr_shards <= FKV_SHARDS_MAX && sb->shard < sb->nr_shards &&
+	       sb->ring_size && !(sb->ring_size % FKV_BLOCK);
+}
+
 int fkv_superblock_decode(const uint8_t block[FKV_BLOCK],
 			  struct fkv_superblock *ret)
 {
+	uint8_t again[FKV_BLOCK];
 	struct disk_superblock d;
 
 	memcpy(&d, block, sizeof(d));
@@ -110,7 +117,11 @@ int fkv_superblock_decode(const uint8_t block[FKV_BLOCK],
 	ret->shard = le32toh(d.shard);
 	ret->nr_shards = le32toh(d.nr_shards);
 	ret->ring_size = le64toh(d.ring_size);
-	return 0;
+	if (!superblock_possible(ret))
+		return -EBADMSG;
+	/* no byte of it goes unread: what is zero must be zero */
+	fkv_superblock_encode(again, ret);
+	return memcmp(again, block, FKV_BLOCK) ? -EBADMSG : 0;
 }
 
 void fkv_entry_encode(uint8_t block[FKV_BLOCK],
@@ -154,9 +165,11 @@ static int entry_check(const struct disk_entry *d)
 		return -EPROTONOSUPPORT;
 	if (entry_len < FKV_BLOCK || entry_len % FKV_BLOCK)
 		return -EBADMSG;
+	if (le32toh(d->key_len) > FKV_KEY_MAX)
+		return -EBADMSG;
 	if (type == FKV_ENTRY_SKIP)
 		return 0;
-	if (!le32toh(d->key_len) || le32toh(d->key_len) > FKV_KEY_MAX)
+	if (!le32toh(d->key_len))
 		return -EBADMSG;
 	return le64toh(d->len) > entry_len - FKV_BLOCK ? -EBADMSG : 0;
 }
@@ -164,6 +177,7 @@ static int entry_check(const struct disk_entry *d)
 int fkv_entry_decode(const uint8_t block[FKV_BLOCK],
 		     struct fkv_entry_info *ret)
 {
+	uint8_t again[FKV_BLOCK];
 	struct disk_entry d;
 	int err;
 
@@ -190,5 +204,6 @@ int fkv_entry_decode(const uint8_t block[FKV_BLOCK],
 		.key = block + offsetof(struct disk_entry, key),
 	};
 	memcpy(ret->store_id, d.store_id, sizeof(d.store_id));
-	return 0;
+	fkv_entry_encode(again, ret);
+	return memcmp(again, block, FKV_BLOCK) ? -EBADMSG : 0;
 }
