@@ -65,7 +65,8 @@ check: deps
 
 # Static checks, kept at zero.
 .PHONY: lint
-lint: deps
+lint:
+	@tests/tools/install-deps lint
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)O=$(O) tests/tools/lint
 

@@ -13,7 +13,7 @@ IO_SRC := $(addprefix daemon/io/, device.c device_io.c direct.c engine.c engine_
 	engine_uring.c gateway.c gateway_conn.c index.c mailbox.c segment.c shard.c \
 	workers.c)
 SVC_SRC := $(addprefix daemon/svc/, admin.c args.c config.c engine.c \
-	exposition.c http.c inbox.c lockfile.c main.c metrics.c preflight.c)
+	exposition.c http.c inbox.c lockfile.c main.c metrics.c notice.c preflight.c)
 
 obj = $(patsubst %.c,$(O)/%.o,$(1))
 

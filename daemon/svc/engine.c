@@ -5,10 +5,10 @@
 #include "base/log.h"
 #include "svc/admin.h"
 #include "svc/inbox.h"
+#include "svc/notice.h"
 
 #define HITS_TICK_MS	100
 #define SCAN_TICK_MS	1
-#define ERRORS_SAY_NS	(10 * FKV_SEC)
 
 STAILQ_HEAD(later, later_cmd);
 
@@ -45,8 +45,7 @@ struct fkv_engine {
 	uv_timer_t timer, alive, hits, scan;
 	uint64_t timer_at;
 	bool scan_armed;
-	uint64_t devices_on;		/* as last told */
-	uint64_t errors_told, errors_told_ns;
+	struct fkv_notice notice;
 	struct fkv_histogram latency[FKV_LAT_NR];
 };
 
@@ -494,39 +493,14 @@ static void result(struct fkv_engine *e, const struct fkv_result *r)
 	feed(e, &in);
 }
 
-/* At most one line in a while: a bad disk has many. */
-static void tell_errors(struct fkv_engine *e, const struct fkv_owner_stats *s)
-{
-	uint64_t n = s->write_errors + s->read_errors + s->sum_errors;
-
-	if (n == e->errors_told || (e->errors_told_ns &&
-	    e->now_ns - e->errors_told_ns < ERRORS_SAY_NS))
-		return;
-	e->errors_told = n;
-	e->errors_told_ns = e->now_ns;
-	fkv_log(FKV_LOG_WARN, "ssd tier: errors so far: read=%llu write=%llu "
-		"checksum=%llu", (unsigned long long)s->read_errors,
-		(unsigned long long)s->write_errors,
-		(unsigned long long)s->sum_errors);
-}
-
-/* One line when a device goes or comes back (S11). */
-static void tell_devices(struct fkv_engine *e)
+static void notice(struct fkv_engine *e)
 {
 	struct fkv_owner_stats s;
 
 	if (!e->ring)
 		return;
 	fkv_owner_get_stats(e->owner, &s);
-	tell_errors(e, &s);
-	if (s.devices_on == e->devices_on)
-		return;
-	fkv_log(s.devices_on < e->devices_on ? FKV_LOG_ERR : FKV_LOG_INFO,
-		"ssd tier: %u of %u devices work; write_errors=%llu "
-		"read_errors=%llu", (unsigned int)s.devices_on,
-		e->ec.nr_devices, (unsigned long long)s.write_errors,
-		(unsigned long long)s.read_errors);
-	e->devices_on = s.devices_on;
+	fkv_notice(&e->notice, &s, e->now_ns);
 }
 
 static void on_wake(uv_async_t *a)
@@ -541,7 +515,7 @@ static void on_wake(uv_async_t *a)
 		result(e, &at[i]);
 	fkv_free(at);
 	io_retry(e);
-	tell_devices(e);
+	notice(e);
 	arm(e);
 }
 
@@ -699,7 +673,7 @@ int fkv_engine_create(const struct fkv_engine_config *ec,
 		return -ENOMEM;
 	e->ec = *ec;
 	e->timer_at = FKV_NEVER;
-	e->devices_on = ec->nr_devices;
+	fkv_notice_init(&e->notice, ec->nr_devices);
 	STAILQ_INIT(&e->later);
 	STAILQ_INIT(&e->waiting);
 	fkv_inbox_init(&e->inbox);

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh source=tests/e2e/lib.sh.inc
 # What is others' stays theirs, few descriptors refuse clients and no more, and
 # a start can be stopped
 . "$(dirname "$0")/lib.sh.inc"
@@ -50,12 +51,13 @@ refused 'cannot listen on' --socket "$work/other.sock" \
 stop_daemon
 
 # few descriptors: as many clients as they are enough for, and an idle loop
-hard=$(ulimit -Hn)
-ulimit -n 64
+before=$(prlimit --pid $$ --nofile --output SOFT,HARD --noheadings |
+	tr -s ' ' ':')
+prlimit --pid $$ --nofile=64:64
 start_daemon --memory 64MiB --metrics 127.0.0.1:0
 port=$(sed -n 's/.* ready: .*metrics=127.0.0.1:\([0-9]*\).*/\1/p' "$work/log" |
 	tail -n 1)
-ulimit -Hn "$hard" 2>/dev/null || true
+prlimit --pid $$ --nofile="${before%:}" 2>/dev/null || true
 grep -q 'descriptors .* are enough for 10 clients' "$work/log" ||
 	die "no warning of few descriptors"
 "$o/tests/e2e/stress" crowd 40 || die "clients beyond the limit were left hanging"

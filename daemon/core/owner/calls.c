@@ -73,15 +73,18 @@ static struct fkv_put *put_of_item(const struct fkv_owner *o,
 /* Nobody waits for this item any more; what it started goes on. */
 static void item_detach(struct fkv_owner *o, struct fkv_item *it)
 {
-	struct fkv_put *put = put_of_item(o, it);
+	struct fkv_oop *op;
 
 	if (it->fetch)
 		fkv_fetch_leave(it);
-	if (put)
-		fkv_put_item_gone(put);
-	else if (it->op)
-		fkv_container_of(fkv_oop_find(o, it->op), struct fkv_callop,
-				 op)->item = NULL;
+	if (!it->op)
+		return;
+	op = fkv_oop_find(o, it->op);
+	fkv_assert(op);
+	if (op->type == FKV_OOP_PUT)
+		fkv_put_item_gone(fkv_container_of(op, struct fkv_put, op));
+	else
+		fkv_container_of(op, struct fkv_callop, op)->item = NULL;
 	it->op = 0;
 }
 
