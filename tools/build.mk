@@ -42,6 +42,10 @@ $(O)/fluxonkvctl: $(call obj,$(CTL_SRC)) $(O)/libfluxonkv.a
 
 DESTDIR ?=
 MAN_PAGES := $(wildcard Documentation/man/*.[1-8])
+# Each call of a page's NAME line: "call.3:page.3".
+MAN_ALIASES = $(shell for m in Documentation/man/*.3; do p=$$(basename $$m); \
+	sed -n '/^.SH NAME/{n;s/ *\\-.*//;s/,/ /g;p;q}' $$m | tr ' ' '\n' | \
+	sed -n "s/^\(fluxonkv_[a-z_]*\)$$/\1.3:$$p/p" | grep -v "^$$p:"; done)
 INSTALL_FILES = $(PREFIX)/sbin/fluxonkvd $(PREFIX)/sbin/fluxonkvctl \
 	$(PREFIX)/bin/fluxonkv-bench $(PREFIX)/include/fluxonkv.h \
 	$(PREFIX)/include/linux/fluxonkv.h $(PREFIX)/lib/libfluxonkv.a \
@@ -49,7 +53,8 @@ INSTALL_FILES = $(PREFIX)/sbin/fluxonkvd $(PREFIX)/sbin/fluxonkvctl \
 	$(PREFIX)/lib/pkgconfig/fluxonkv.pc \
 	$(PREFIX)/lib/systemd/system/fluxonkvd.service \
 	$(PREFIX)/share/bash-completion/completions/fluxonkvctl \
-	$(foreach m,$(MAN_PAGES),$(PREFIX)/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m)))
+	$(foreach m,$(MAN_PAGES),$(PREFIX)/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
+	$(foreach a,$(MAN_ALIASES),$(PREFIX)/share/man/man3/$(firstword $(subst :, ,$(a))))
 
 .PHONY: install uninstall
 install: all
@@ -74,6 +79,9 @@ install: all
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/fluxonkvctl
 	for m in $(MAN_PAGES); do \
 		install -Dm644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/} \
+		|| exit 1; done
+	for a in $(MAN_ALIASES); do \
+		ln -sf $${a#*:} $(DESTDIR)$(PREFIX)/share/man/man3/$${a%:*} \
 		|| exit 1; done
 
 uninstall:

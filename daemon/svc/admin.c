@@ -2,6 +2,7 @@
 /*
  * admin.c - what operators ask: JSON of state, text of metrics
  */
+#include <ctype.h>
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <stdio.h>
@@ -186,10 +187,12 @@ static struct fkv_key *parse_key(const char *text)
 	size_t n = 0;
 
 	while (*text && n < sizeof(buf)) {
-		unsigned int c;
+		char hex[3] = "";
 
-		if (sscanf(text, "\\x%2x", &c) == 1 && strlen(text) >= 4) {
-			buf[n++] = (uint8_t)c;
+		if (!strncmp(text, "\\x", 2) && isxdigit(text[2]) &&
+		    isxdigit(text[3])) {
+			memcpy(hex, text + 2, 2);
+			buf[n++] = (uint8_t)strtoul(hex, NULL, 16);
 			text += 4;
 		} else if (!strncmp(text, "\\\\", 2)) {
 			buf[n++] = '\\';

@@ -571,15 +571,6 @@ static int ring_create(struct fkv_engine *e)
 	return fkv_ring_create(&rc, &e->ring);
 }
 
-static uint32_t index_entries(const struct fkv_config *cfg)
-{
-	uint64_t n = cfg->index_entries;
-
-	if (!n)
-		n = fkv_max_u64(cfg->memory / (16 * FKV_KIB), 4096);
-	return (uint32_t)fkv_min_u64(n, FLUXONKV_INDEX_MAX);
-}
-
 /* The largest value that one client may hold or put; 0: any. */
 static uint64_t hold_limit(const struct fkv_config *cfg)
 {
@@ -681,8 +672,9 @@ int fkv_engine_create(const struct fkv_engine_config *ec,
 	now(e);
 	err = cores_create(e);
 	if (!err)
-		err = fkv_index_create(index_entries(ec->cfg), ec->incarnation,
-				       ec->cfg->strict_reads, &e->index);
+		err = fkv_index_create((uint32_t)ec->cfg->index_entries,
+				       ec->incarnation, ec->cfg->strict_reads,
+				       &e->index);
 	if (!err)
 		err = fkv_workers_create(ec->cfg->transfer_threads, work_done,
 					 e, &e->workers);

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "svc/preflight.h"
 
+#define INDEX_BYTES	300ULL	/* of the shared index, each entry */
 #define HUGE_PAGE	(2 * FKV_MIB)
 
 static FILE *open_below(const char *root, const char *path)
@@ -216,7 +217,8 @@ int fkv_preflight_segment(const struct fkv_config *cfg, const char *root,
 			return 0;
 	}
 	if (cfg->huge_pages != FKV_HUGE_REQUIRED)
-		return check_ordinary(cfg->memory, root, err, err_size);
+		return check_ordinary(cfg->memory + cfg->index_entries *
+				      INDEX_BYTES, root, err, err_size);
 	snprintf(err, err_size, "huge_pages: required, but %" PRIu64
 		 " bytes are wanted and reserved 2 MiB pages have room for %"
 		 PRIu64 " (see /proc/sys/vm/nr_hugepages): %s", cfg->memory,
