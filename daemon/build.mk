@@ -5,7 +5,7 @@ BASE_SRC := $(addprefix daemon/base/, \
 WIRE_SRC := daemon/wire/request.c
 CORE_SRC := daemon/core/core.c \
 	$(addprefix daemon/core/master/, change.c extents.c get.c ghost.c \
-		master.c ops.c policy.c reclaim.c routes.c space.c) \
+		master.c ops.c policy.c reclaim.c routes.c space.c window.c) \
 	$(addprefix daemon/core/owner/, calls.c clients.c entries.c fetch.c \
 		owner.c persist.c put.c) \
 	$(addprefix daemon/core/ssd/, arbiter.c ondisk.c ring.c)

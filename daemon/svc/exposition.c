@@ -117,6 +117,9 @@ static void eviction(struct fkv_text *t, const struct fkv_report *r)
 	fkv_metric_one(t, "fluxonkv_evictions_held_total", "counter",
 		       "Victims that were pinned while they were retired.",
 		       r->master.evict_held);
+	fkv_metric_one(t, "fluxonkv_evictions_window_total", "counter",
+		       "Runs of neighbours evicted for one large value.",
+		       r->master.windows);
 	fkv_metric_one(t, "fluxonkv_index_scans_total", "counter",
 		       "Scans of all clients' pins.", r->index.scans);
 	fkv_metric_one(t, "fluxonkv_index_hits_lost_total", "counter",

@@ -33,7 +33,7 @@ struct fkv_master_stats {
 	uint64_t evictions, evicted_bytes, evict_busy, evict_held;
 	uint64_t promotions, promotions_stale, revokes, persists, commits;
 	uint64_t commits_ignored, persist_failed, persist_superseded;
-	uint64_t ssd_dropped, rebacked;
+	uint64_t ssd_dropped, rebacked, windows;
 	uint64_t space_waits, no_space;
 	uint64_t bad_messages;
 };

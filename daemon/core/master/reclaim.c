@@ -175,10 +175,39 @@ static bool serve_class(struct fkv_master *m, enum fkv_class class,
 		if (err == -EAGAIN)
 			return true;
 		if (err == -ENOSPC) {
-			m->space.hole_wanted = fkv_extent_bytes(op->len);
+			fkv_space_want_hole(&m->space, w);
 			return false;
 		}
 		planned(m, op, err, out);
+	}
+	return true;
+}
+
+/*
+ * Enough is free, but in pieces: evict the cheapest window for who waits, and
+ * when some of it was pinned or had to be written first, one more. True when
+ * room may have come free at once.
+ */
+static bool empty_window(struct fkv_master *m, struct fkv_out *out)
+{
+	struct fkv_space *s = &m->space;
+	struct fkv_waiter *w = s->hole_waiter;
+	struct fkv_extent *x, *next;
+	struct fkv_window window;
+
+	if (!s->hole_wanted || s->evicting_bytes ||
+	    w->windows >= FKV_WINDOW_TRIES ||
+	    fkv_extents_free_bytes(&s->extents) < s->hole_wanted)
+		return false;
+	w->windows++;
+	if (!fkv_space_window(s, s->hole_wanted, &window)) {
+		w->windows = FKV_WINDOW_TRIES;
+		return true;
+	}
+	m->stats.windows++;
+	for (x = window.first; x; x = next) {
+		next = x == window.last ? NULL : fkv_extent_next(x);
+		evict_one(m, x, out);
 	}
 	return true;
 }
@@ -188,10 +217,12 @@ void fkv_master_serve(struct fkv_master *m, struct fkv_out *out)
 {
 	do {
 		m->space.hole_wanted = 0;
+		m->space.hole_waiter = NULL;
 		for (int c = 0; m->space.waiting && c < FKV_CLASS_NR; c++)
 			if (!serve_class(m, (enum fkv_class)c, out))
 				break;
-	} while (reclaim(m, out) && m->space.waiting);
+	} while ((reclaim(m, out) || empty_window(m, out)) &&
+		 m->space.waiting);
 }
 
 void fkv_master_evicted(struct fkv_master *m, struct fkv_msg *msg)
@@ -219,6 +250,8 @@ void fkv_master_evicted(struct fkv_master *m, struct fkv_msg *msg)
 		fkv_master_ungive(m, x, 0);
 	} else if (kept) {
 		m->stats.evict_busy++;
+		if (m->space.hole_waiter)
+			x->busy = m->space.hole_waiter->number;
 		fkv_extent_update(x);
 		fkv_extent_touch(x, 1);
 	} else {

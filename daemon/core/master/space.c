@@ -20,6 +20,7 @@ int fkv_space_init(struct fkv_space *s, uint64_t capacity, bool first)
 	if (err)
 		return err;
 	fkv_lfu_init(&s->lfu, first);
+	RB_INIT(&s->map);
 	s->capacity = capacity;
 	for (int c = 0; c < FKV_CLASS_NR; c++)
 		TAILQ_INIT(&s->waiters[c]);
@@ -65,6 +66,8 @@ int fkv_space_alloc(struct fkv_space *s, enum fkv_class class, uint64_t len,
 void fkv_space_wait(struct fkv_space *s, struct fkv_waiter *w)
 {
 	w->queued = true;
+	w->windows = 0;
+	w->number = ++s->waits;
 	TAILQ_INSERT_TAIL(&s->waiters[w->class], w, link);
 	s->waiting++;
 }
@@ -77,6 +80,13 @@ void fkv_space_unwait(struct fkv_space *s, struct fkv_waiter *w)
 	TAILQ_REMOVE(&s->waiters[w->class], w, link);
 	s->waiting--;
 	s->hole_wanted = 0;
+	s->hole_waiter = NULL;
+}
+
+void fkv_space_want_hole(struct fkv_space *s, struct fkv_waiter *w)
+{
+	s->hole_wanted = fkv_extent_bytes(w->len);
+	s->hole_waiter = w;
 }
 
 struct fkv_waiter *fkv_space_head(const struct fkv_space *s,
@@ -102,10 +112,11 @@ uint64_t fkv_space_pressure(const struct fkv_space *s)
 	uint64_t free = fkv_extents_free_bytes(&s->extents);
 	uint64_t want = 0;
 
-	/* enough is free, but in pieces: evict as much again */
-	if (s->hole_wanted)
-		want = free >= s->hole_wanted ? s->hole_wanted :
-			s->hole_wanted - free;
+	if (s->hole_wanted > free)
+		want = s->hole_wanted - free;
+	/* enough is free, in pieces, and no window helped: as much again */
+	else if (s->hole_wanted && s->hole_waiter->windows >= FKV_WINDOW_TRIES)
+		want = s->hole_wanted;
 	if (free + s->evicting_bytes < s->capacity / LOW_DIVISOR ||
 	    s->reclaiming)
 		want = fkv_max_u64(want,
@@ -145,6 +156,7 @@ struct fkv_extent *fkv_extent_create(struct fkv_space *s, uint64_t offset,
 	x->lfu.bytes = x->bytes;
 	x->cause = cause;
 	s->cause_bytes[cause] += x->bytes;
+	fkv_space_map(s, x);
 	return x;
 }
 
@@ -163,6 +175,7 @@ void fkv_extent_free(struct fkv_extent *x)
 	s->cause_bytes[x->cause] -= x->bytes;
 	if (x->evicting || x->backing)
 		s->evicting_bytes -= x->bytes;
+	fkv_space_unmap(s, x);
 	if (x->bytes)
 		fkv_extents_free(&s->extents, x->offset, x->bytes);
 	fkv_free(x);

@@ -43,9 +43,11 @@ struct fkv_extent {
 	struct fkv_space *space;
 	struct fkv_route *route;	/* whose memory replica it is, or NULL */
 	struct fkv_lfu_item lfu;
+	RB_ENTRY(fkv_extent) at;	/* space->map, unless it is empty */
 	uint64_t handle;
 	uint64_t offset;
 	uint64_t bytes;			/* in the segment; 0 for empty values */
+	uint64_t busy;			/* number of the wait that found it so */
 	uint32_t refs;			/* the owner's */
 	enum fkv_cause cause;
 	bool in_policy;			/* is on the policy's lists or parked */
@@ -62,8 +64,20 @@ struct fkv_waiter {
 	TAILQ_ENTRY(fkv_waiter) link;
 	uint64_t len;
 	enum fkv_class class;
+	uint64_t number;		/* of this wait, from 1 */
+	uint8_t windows;		/* tried for it */
 	bool queued;
 };
+
+RB_HEAD(fkv_extent_map, fkv_extent);
+
+/* A run of neighbours, all evictable: first to last by address. */
+struct fkv_window {
+	struct fkv_extent *first, *last;
+	uint64_t cost;
+};
+
+#define FKV_WINDOW_TRIES	2
 
 TAILQ_HEAD(fkv_waiters, fkv_waiter);
 
@@ -79,6 +93,10 @@ struct fkv_space {
 	uint32_t waiting;
 	uint32_t budget;		/* victims left to try in this round */
 	uint64_t hole_wanted;		/* bytes that a head waiter lacks */
+	struct fkv_waiter *hole_waiter;	/* that waiter, while it does */
+	struct fkv_extent_map map;	/* what is not free, by address */
+	uint64_t waits;			/* ever */
+	uint64_t sweep_from;		/* where the next search begins */
 	bool reclaiming;		/* ahead of need, up to 4 % */
 };
 
@@ -110,6 +128,19 @@ struct fkv_waiter *fkv_space_head(const struct fkv_space *s,
 
 /* Something happened that may make victims: try each again, once. */
 void fkv_space_new_round(struct fkv_space *s);
+
+/* The head of a class needs a hole of @bytes, and there is none. */
+void fkv_space_want_hole(struct fkv_space *s, struct fkv_waiter *w);
+
+/*
+ * The cheapest run of evictable extents and the free space between them that
+ * is at least @bytes long; false when there is none where it looked.
+ */
+bool fkv_space_window(struct fkv_space *s, uint64_t bytes,
+		      struct fkv_window *ret);
+struct fkv_extent *fkv_extent_next(struct fkv_extent *x);	/* by address */
+void fkv_space_map(struct fkv_space *s, struct fkv_extent *x);
+void fkv_space_unmap(struct fkv_space *s, struct fkv_extent *x);
 
 /* Bytes that should be evicted now, beyond what is on its way. */
 uint64_t fkv_space_pressure(const struct fkv_space *s);
