@@ -166,12 +166,13 @@ static int engine_create(struct fkv_device *d, char *err, size_t err_size)
 		.wake_fd = d->mailbox.fd,
 		.shim = d->cfg.shim,
 		.shim_arg = d->cfg.shim_arg,
+		.iovec = d->cfg.engine == FKV_ENGINE_KIND_URING_IOVEC,
 	};
 	int res = -ENOSYS;
 
 	if (d->cfg.engine != FKV_ENGINE_KIND_THREADS) {
 		res = fkv_engine_uring(&ec, &d->engine, err, err_size);
-		if (!res || d->cfg.engine == FKV_ENGINE_KIND_URING)
+		if (!res || d->cfg.engine != FKV_ENGINE_KIND_AUTO)
 			goto out;
 		snprintf(d->engine_why, sizeof(d->engine_why), "%s", err);
 	}

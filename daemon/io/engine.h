@@ -2,8 +2,10 @@
 /*
  * engine.h - reads and writes of pieces of shard files
  *
- * One interface, two engines: `uring` (files and, where the kernel and
- * memlock allow, the segment registered) and `threads` (a pool of pread and
+ * One interface, three engines: `uring` (files and, where the kernel and
+ * memlock allow, the segment registered), `uring_iovec` (vectored requests,
+ * nothing registered but the files: for kernels and memlock limits that make
+ * fixed buffers a burden, and to compare) and `threads` (a pool of pread and
  * pwrite). One thread, the device's, calls an engine. A piece is at most
  * FKV_SQE_MAX bytes; it completes exactly once, in full, or with an error:
  * short transfers are resumed in here, on an aligned boundary.
@@ -14,12 +16,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 /* The segment is registered in pieces of this, counted from its base. */
 #define FKV_ENGINE_REGION	(1ULL << 30)
 
 enum fkv_engine_kind {
-	FKV_ENGINE_KIND_AUTO, FKV_ENGINE_KIND_URING, FKV_ENGINE_KIND_THREADS,
+	FKV_ENGINE_KIND_AUTO, FKV_ENGINE_KIND_URING,
+	FKV_ENGINE_KIND_URING_IOVEC, FKV_ENGINE_KIND_THREADS,
 };
 
 struct fkv_piece {
@@ -32,6 +36,7 @@ struct fkv_piece {
 	uint64_t cap;			/* the shim's: no transfer is longer */
 	unsigned int tries;		/* in a row without progress */
 	int res;			/* 0 or -errno, when complete */
+	struct iovec iov;		/* the engine's, while it is in flight */
 	struct fkv_piece *next;		/* the engine's */
 };
 
@@ -50,6 +55,7 @@ struct fkv_engine_config_io {
 	void *segment;
 	uint64_t segment_bytes;
 	int wake_fd;			/* eventfd that ends a wait */
+	bool iovec;			/* uring: vectored, no fixed buffers */
 	fkv_engine_shim shim;
 	void *shim_arg;
 };

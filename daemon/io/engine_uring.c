@@ -74,7 +74,12 @@ static void prepare(struct uring *u, struct io_uring_sqe *sqe,
 	int region = region_of(u, memory, len);
 	unsigned int n = (unsigned int)len;
 
-	if (p->write && region >= 0)
+	p->iov = (struct iovec){ memory, len };
+	if (u->cfg.iovec && p->write)
+		io_uring_prep_writev(sqe, p->file, &p->iov, 1, offset);
+	else if (u->cfg.iovec)
+		io_uring_prep_readv(sqe, p->file, &p->iov, 1, offset);
+	else if (p->write && region >= 0)
 		io_uring_prep_write_fixed(sqe, p->file, memory, n, offset,
 					  region);
 	else if (p->write)
@@ -323,8 +328,9 @@ int fkv_engine_uring(const struct fkv_engine_config_io *cfg,
 			 strerror(-res));
 		goto err_exit;
 	}
-	register_segment(u);
-	u->engine.name = "uring";
+	if (!cfg->iovec)
+		register_segment(u);
+	u->engine.name = cfg->iovec ? "uring_iovec" : "uring";
 	u->engine.submit = uring_submit;
 	u->engine.reap = uring_reap;
 	u->engine.free = uring_free;

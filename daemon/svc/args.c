@@ -56,7 +56,7 @@ static const char usage[] =
 "  --cluster NAME      cluster_name (local)\n"
 "  --instance KEY      instance_key (the host name)\n"
 "  --metrics A:P|none  where /metrics listens (127.0.0.1:31997)\n"
-"  --io-engine NAME    auto, uring or threads\n"
+"  --io-engine NAME    auto, uring, uring_iovec or threads\n"
 "  --log-level NAME    error, warning, info or debug\n"
 "  --set KEY=VALUE     any key of the file, as 'limits.uid_pinned_bytes=0'\n"
 "  --version, --help\n"

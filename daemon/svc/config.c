@@ -359,7 +359,9 @@ static int set_limits(struct walk *w, const struct setting *s, yaml_node_t *n)
 }
 
 static const char *const huge_names[] = { "off", "auto", "required", NULL };
-static const char *const engine_names[] = { "auto", "uring", "threads", NULL };
+static const char *const engine_names[] = {
+	"auto", "uring", "uring_iovec", "threads", NULL
+};
 static const char *const value_names[] = { "recent", "first", NULL };
 static const char *const level_names[] = {
 	"error", "warning", "info", "debug", NULL
@@ -394,7 +396,7 @@ static const struct setting settings[] = {
 	{ "large_limit_size", K_OTHER, 0, 0, 0, NULL, set_limits,
 	  "a list of sizes" },
 	{ "io_engine", K_ENUM, AT(io_engine), 0, 0, engine_names, NULL,
-	  "auto, uring or threads" },
+	  "auto, uring, uring_iovec or threads" },
 	{ "io_depth", K_NUMBER, AT(io_depth), 1, FKV_IO_DEPTH_MAX, NULL, NULL,
 	  "a number" },
 	{ "read_weight", K_NUMBER, AT(read_weight), 1, 1000, NULL, NULL,

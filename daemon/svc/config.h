@@ -19,6 +19,7 @@
 enum fkv_engine_choice {
 	FKV_ENGINE_AUTO,		/* uring, else threads */
 	FKV_ENGINE_URING,
+	FKV_ENGINE_URING_IOVEC,
 	FKV_ENGINE_THREADS,
 };
 

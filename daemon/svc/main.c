@@ -99,9 +99,14 @@ static int open_segment(struct daemon *d)
 
 static enum fkv_engine_kind engine_kind(enum fkv_engine_choice c)
 {
-	return c == FKV_ENGINE_URING ? FKV_ENGINE_KIND_URING :
-	       c == FKV_ENGINE_THREADS ? FKV_ENGINE_KIND_THREADS :
-	       FKV_ENGINE_KIND_AUTO;
+	static const enum fkv_engine_kind of[] = {
+		[FKV_ENGINE_AUTO] = FKV_ENGINE_KIND_AUTO,
+		[FKV_ENGINE_URING] = FKV_ENGINE_KIND_URING,
+		[FKV_ENGINE_URING_IOVEC] = FKV_ENGINE_KIND_URING_IOVEC,
+		[FKV_ENGINE_THREADS] = FKV_ENGINE_KIND_THREADS,
+	};
+
+	return of[c];
 }
 
 /* Done before there is an engine: results go to it once it is made. */

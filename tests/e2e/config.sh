@@ -77,7 +77,7 @@ refused 'empty number' 2 io_depth expected <<'END'
 role: standalone
 io_depth:
 END
-refused 'bad name' 2 io_engine 'auto, uring or threads' <<'END'
+refused 'bad name' 2 io_engine 'auto, uring, uring_iovec or threads' <<'END'
 role: standalone
 io_engine: quick
 END

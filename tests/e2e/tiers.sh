@@ -4,7 +4,7 @@
 # everything balances at the end, with each engine.
 . "$(dirname "$0")/lib.sh.inc"
 
-for engine in uring threads; do
+for engine in uring uring_iovec threads; do
 	mkdir -p "$work/$engine"
 	start_daemon --memory 64MiB --ssd "$work/$engine:512MiB" \
 		--io-engine $engine

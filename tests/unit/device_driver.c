@@ -61,6 +61,11 @@ void device_remove_dir(void)
 	ck_assert_int_eq(system(cmd), 0);
 }
 
+static const enum fkv_engine_kind device_engine[] = {
+	FKV_ENGINE_KIND_AUTO, FKV_ENGINE_KIND_THREADS,
+	FKV_ENGINE_KIND_URING_IOVEC,
+};
+
 struct fkv_device_config device_config(int i)
 {
 	return (struct fkv_device_config){
@@ -70,8 +75,7 @@ struct fkv_device_config device_config(int i)
 		.limit = LIMIT,
 		.nr_shards = FKV_SHARDS_PER_DEVICE,
 		.incarnation = 7,
-		.engine = i & 2 ? FKV_ENGINE_KIND_THREADS :
-			  FKV_ENGINE_KIND_AUTO,
+		.engine = device_engine[i / 2],
 		.io_depth = 16,
 		.read_weight = 2,
 		.segment = device_segment,

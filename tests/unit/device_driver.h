@@ -3,7 +3,7 @@
  * device_driver.h - a device on real files, and what its threads answered
  *
  * Files are below $TMPDIR or /var/tmp (a disk: O_DIRECT), and in /dev/shm
- * (tmpfs: whatever it allows). Each case runs on both and with both engines.
+ * (tmpfs: whatever it allows). Each case runs on both and with each engine.
  */
 #ifndef FKV_TESTS_UNIT_DEVICE_DRIVER_H
 #define FKV_TESTS_UNIT_DEVICE_DRIVER_H
@@ -16,7 +16,7 @@
 #define RESULTS		16384
 
 /* Loop cases: bit 0 tmpfs, bit 1 threads. */
-#define CASES	4
+#define CASES	6	/* two filesystems, three engines */
 
 extern char device_dir[128];
 extern char device_why[512];

@@ -151,7 +151,7 @@ MISTAKE(an_unknown_huge_page_mode_is_refused, "huge_pages: always\n", 1,
 MISTAKE(an_unknown_lock_mode_is_refused, "lock_memory: yes\n", 1,
 	"lock_memory", "off, auto or required")
 MISTAKE(an_unknown_engine_is_refused, "io_engine: aio\n", 1, "io_engine",
-	"auto, uring or threads")
+	"auto, uring, uring_iovec or threads")
 MISTAKE(an_io_depth_of_zero_is_refused, "io_depth: 0\n", 1, "io_depth",
 	"expected 1 to 4096, not 0")
 MISTAKE(an_io_depth_beyond_the_limit_is_refused, "io_depth: 4097\n", 1,
@@ -349,7 +349,7 @@ START_TEST(a_bad_flag_value_names_flag_and_expectation)
 	says("expected a size");
 	ck_assert_int_eq(LOAD("--io-engine", "aio"), FKV_CONFIG_BAD);
 	says("--io-engine");
-	says("auto, uring or threads");
+	says("auto, uring, uring_iovec or threads");
 	ck_assert_int_eq(LOAD("--metrics", "here"), FKV_CONFIG_BAD);
 	says("--metrics");
 	says("ADDRESS:PORT or none");

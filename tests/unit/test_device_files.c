@@ -33,7 +33,7 @@ START_TEST(files_are_allocated_and_within_the_limit)
 	ck_assert_uint_eq(bytes, LIMIT);
 	ck_assert_uint_ge(blocks, LIMIT);
 	fkv_device_get_stats(device, &ds);
-	ck_assert_str_eq(ds.engine, _i & 2 ? "threads" :
+	ck_assert_str_eq(ds.engine, _i / 2 == 2 ? "uring_iovec" : _i & 2 ||
 			 *ds.engine_why ? "threads" : "uring");
 	ck_assert(ds.direct ? !*ds.buffered_why : !!*ds.buffered_why);
 	ck_assert_uint_ge(ds.alignment, 1);
