@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-LIB_SRC := $(addprefix tools/lib/, body.c calls_get.c calls_meta.c \
+LIB_SRC := $(addprefix tools/lib/, keep.c body.c calls_get.c calls_meta.c \
 	calls_put.c client.c conn.c errors.c fork.c held.c hello.c pins.c)
 LIB_OBJ := $(call obj,$(LIB_SRC))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh source=tests/e2e/lib.sh.inc
-# F4, K6, H1, U5: the daemon is killed under a holder: held bytes stay, calls
+# F4, K6, H1, U5, X5: the daemon is killed under a holder: held bytes stay, calls
 # fail clearly by their deadline, the restarted daemon serves within 5 s, and
 # the same client goes on.
 . "$(dirname "$0")/lib.sh.inc"

@@ -3,6 +3,8 @@
  * story.c - what the stories do as clients of a daemon, one word each. A word
  * prints what it found and ends with 1 when anything was not as expected.
  */
+#include <pthread.h>
+
 #include "story.h"
 
 /* ---- holders: A2, A3, H1, H4 ---- */
@@ -363,10 +365,45 @@ static void without_daemon(struct fluxonkv *kv, struct fluxonkv_holder *h)
 	fluxonkv_set_timeout(kv, 5000);
 }
 
+/* Reads what is held, all the time, while the segment is let go below it. */
+struct watcher {
+	pthread_t thread;
+	const void *bytes;
+	unsigned long rounds;
+	bool stop;
+};
+
+static void *watch(void *arg)
+{
+	struct watcher *w = arg;
+
+	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
+		check(same(w->bytes, MIB, 1), "held bytes, as they are kept");
+		w->rounds++;
+	}
+	return NULL;
+}
+
+/* X5: of a dead daemon's segment only what is held is left. */
+static void only_held_is_left(void)
+{
+	char line[512];
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned int n = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		n += strstr(line, "memfd:fluxonkv-segment") != NULL;
+	check(f && !n, "nothing of the old segment is mapped");
+	if (f)
+		fclose(f);
+}
+
 static int do_keep(void)
 {
 	struct fluxonkv *kv = open_client();
-	struct fluxonkv_holder h, other;
+	struct fluxonkv_holder h, other, message;
+	struct watcher w = { .rounds = 0 };
+	char name[300];
 	struct fluxonkv_putop op;
 	struct fluxonkv_counters c;
 	sigset_t set;
@@ -376,12 +413,22 @@ static int do_keep(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	expect(put_seed(kv, "kept", MIB, 1, 0), 0, "put");
 	expect(fluxonkv_get(kv, "kept", 4, &h), 0, "hold");
+	/* too long for the shared index: a holder of the daemon's */
+	memset(name, 'n', sizeof(name));
+	expect(fluxonkv_put(kv, name, sizeof(name), h.data, 5000, 0), 0,
+	       "put of a long key");
+	expect(fluxonkv_get(kv, name, sizeof(name), &message), 0,
+	       "hold by message");
+	w.bytes = h.data;
+	check(!pthread_create(&w.thread, NULL, watch, &w), "a thread");
 	expect(fluxonkv_put_begin(kv, "open", 4, MIB, 0, &op), 0, "begin");
 	say("holding");
 	wait_signal();
 	usleep(1300000);	/* K6: a dead daemon's index ends in 1.2 s */
 	without_daemon(kv, &h);
 	fill(op.data, MIB, 2);	/* may still be written to, to no effect */
+	only_held_is_left();
+	check(!memcmp(message.data, h.data, 5000), "bytes held by message");
 	say("gone");
 	wait_signal();
 	expect(fluxonkv_put_commit(kv, &op), -ENOTCONN, "commit of a dead put");
@@ -390,6 +437,11 @@ static int do_keep(void)
 	expect(fluxonkv_get(kv, "kept", 4, &other), 0, "get by it");
 	check(same(other.data, MIB, 3), "new bytes");
 	check(same(h.data, MIB, 1), "the old holder's bytes");
+	__atomic_store_n(&w.stop, true, __ATOMIC_RELAXED);
+	pthread_join(w.thread, NULL);
+	check(w.rounds > 10, "the watcher watched");
+	check(!memcmp(message.data, h.data, 5000), "bytes held by message");
+	expect(fluxonkv_release(kv, &message), 0, "release of that");
 	expect(fluxonkv_release(kv, &h), 0, "release of the old holder");
 	expect(fluxonkv_release(kv, &h), -EINVAL, "and again");
 	expect(fluxonkv_release(kv, &other), 0, "release of the new");

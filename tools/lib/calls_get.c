@@ -48,6 +48,8 @@ static int holder_take(struct fluxonkv *client, struct fkv_conn *conn,
 
 	if (!err)
 		err = fkv_answer_check(conn, res);
+	if (!err)
+		err = fkv_keep_note(conn, res->id, res->offset, res->len);
 	if (err) {
 		if (!res->status && res->id)
 			fkv_conn_post_id(conn, FLUXONKV_OP_RELEASE, res->id);
@@ -211,6 +213,7 @@ static int release_slow(struct fluxonkv *client, struct fluxonkv_holder *h,
 	if (kind == FKV_HELD_PIN) {
 		ok = unpin(client, conn, h);
 	} else if (h->priv[1]) {
+		fkv_keep_drop(conn, h->priv[1]);
 		fkv_conn_post_id(conn, FLUXONKV_OP_RELEASE, h->priv[1]);
 		__atomic_fetch_sub(&client->message_held, 1, __ATOMIC_RELAXED);
 		fkv_cap_give(client, h->len);
@@ -265,6 +268,7 @@ static void release_messages(struct fluxonkv *client, struct fkv_conn *conn,
 		    !h->priv[1])
 			continue;
 		ids[nr++] = h->priv[1];
+		fkv_keep_drop(conn, h->priv[1]);
 		__atomic_fetch_sub(&client->message_held, 1, __ATOMIC_RELAXED);
 		fkv_cap_give(client, h->len);
 		holder_clear(h);
@@ -351,6 +355,8 @@ static void into_take(struct fkv_conn *conn, const struct fluxonkv_result *res,
 {
 	int err = res->status ? res->status : fkv_answer_check(conn, res);
 
+	if (!err)
+		err = fkv_keep_note(conn, res->id, res->offset, res->len);
 	if (err) {
 		into_fail(it, err);
 		return;
@@ -359,6 +365,7 @@ static void into_take(struct fkv_conn *conn, const struct fluxonkv_result *res,
 	it->version = res->version;
 	it->source = served_of(res->source);
 	it->status = into_copy(conn, it, res->offset, deadline);
+	fkv_keep_drop(conn, res->id);
 }
 
 static int into_ask(struct fluxonkv *client, struct fluxonkv_into *items,

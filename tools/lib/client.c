@@ -266,6 +266,29 @@ static int wait_connected(struct fluxonkv *client, uint64_t deadline)
 	return 0;
 }
 
+/*
+ * Keep what is held of connections that are dead, once no thread can be about
+ * to pin on one. Lock held, and given up meanwhile.
+ */
+static void keep_held(struct fluxonkv *client, uint64_t deadline)
+{
+	struct fkv_conn *conn;
+
+	TAILQ_FOREACH(conn, &client->conns, link) {
+		if (fkv_conn_dead(conn) && !conn->keep.done)
+			break;
+	}
+	if (!conn || client->keeping || !stripes_quiet(client))
+		return;
+	client->keeping = true;
+	fkv_conn_get(conn);
+	pthread_mutex_unlock(&client->lock);
+	fkv_keep_held(conn, deadline);
+	fkv_client_drop(client, conn);
+	pthread_mutex_lock(&client->lock);
+	client->keeping = false;
+}
+
 int fkv_client_conn(struct fluxonkv *client, uint64_t deadline,
 		    struct fkv_conn **ret_conn)
 {
@@ -274,6 +297,7 @@ int fkv_client_conn(struct fluxonkv *client, uint64_t deadline,
 
 	pthread_mutex_lock(&client->lock);
 	fkv_conn_look(client->conn);
+	keep_held(client, deadline);
 	while (!err && fkv_conn_dead(client->conn)) {
 		if (client->connecting) {
 			err = wait_connected(client, deadline);

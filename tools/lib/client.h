@@ -46,6 +46,7 @@ struct fluxonkv {
 	pthread_mutex_t lock;
 	pthread_cond_t connected;	/* lock; !connecting */
 	bool connecting;		/* lock */
+	bool keeping;			/* lock; held bytes are being copied */
 	TAILQ_HEAD(fkv_conns, fkv_conn) conns; /* lock; the current one included */
 	uint64_t reconnects;		/* lock */
 	uint64_t past_hits;		/* lock; of freed connections */

@@ -26,6 +26,7 @@
 #include <sys/types.h>
 
 #include "body.h"
+#include "keep.h"
 #include "pins.h"
 
 #define FKV_CONN_FDS	5	/* the socket, then what HELLO gives */
@@ -56,6 +57,7 @@ struct fkv_conn {
 	uint64_t next_id;		/* lock */
 	uint32_t late;			/* lock; replies nobody waits for */
 	struct fkv_queue posts;		/* lock; frames without reply */
+	struct fkv_keep keep;		/* notes: lock; the rest: its caller */
 
 	struct fkv_queue rest;		/* the sender's */
 	struct fkv_queue in;		/* the leader's */

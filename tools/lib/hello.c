@@ -98,6 +98,8 @@ void fkv_conn_free(struct fkv_conn *conn)
 	fkv_queue_done(&conn->posts);
 	fkv_queue_done(&conn->rest);
 	fkv_queue_done(&conn->in);
+	free(conn->keep.notes);
+	free(conn->keep.moving);
 	pthread_cond_destroy(&conn->sendable);
 	pthread_mutex_destroy(&conn->lock);
 	free(conn);
@@ -115,6 +117,8 @@ void fkv_conn_forget(struct fkv_conn *conn)
 	fkv_queue_done(&conn->posts);
 	fkv_queue_done(&conn->rest);
 	fkv_queue_done(&conn->in);
+	free(conn->keep.notes);
+	free(conn->keep.moving);
 	free(conn);
 }
 

@@ -365,3 +365,24 @@ uint32_t fkv_pins_held(const struct fkv_pins *pins)
 		n += load_acquire(&pins->slots[i]) != 0;
 	return n;
 }
+
+size_t fkv_pins_ranges(const struct fkv_pins *pins, struct fkv_range *ret)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; pins->index && i < pins->nr_slots; i++) {
+		uint64_t pin = load_acquire(&pins->slots[i]);
+		uint32_t nr = FLUXONKV_PIN_ENTRY(pin);
+		uint64_t offset, len;
+
+		if (!pin || nr >= pins->nr_entries)
+			continue;
+		/* what is pinned is not filled anew */
+		offset = load_relaxed(&pins->entries[nr].offset);
+		len = load_relaxed(&pins->entries[nr].len);
+		if (len <= pins->segment_bytes &&
+		    offset <= pins->segment_bytes - len)
+			ret[n++] = (struct fkv_range){ offset, len };
+	}
+	return n;
+}

@@ -45,6 +45,12 @@ struct fkv_pin {
 	uint64_t token;		/* names slot and pin to fkv_pins_unpin() */
 };
 
+/* Bytes of the segment. */
+struct fkv_range {
+	uint64_t offset;
+	uint64_t len;
+};
+
 enum fkv_pins_answer {
 	FKV_PINS_HIT,
 	FKV_PINS_ASK,
@@ -85,6 +91,9 @@ bool fkv_pins_unpin(struct fkv_pins *pins, uint64_t token);
 
 /* Slots taken now. */
 uint32_t fkv_pins_held(const struct fkv_pins *pins);
+
+/* What is pinned, to @ret, which has room for all slots; how many. */
+size_t fkv_pins_ranges(const struct fkv_pins *pins, struct fkv_range *ret);
 
 /* Number of the calling thread, from 0: spreads threads over cache lines. */
 unsigned int fkv_thread_nr(void);
