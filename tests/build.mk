@@ -10,7 +10,7 @@ TESTABLE := $(BASE_OBJ) $(WIRE_OBJ) $(CORE_OBJ) $(IO_OBJ) $(SVC_TEST_OBJ)
 
 .PHONY: tests
 tests: $(addprefix $(O)/tests/unit/test_,$(TEST_NAMES)) $(O)/tests/e2e/demo \
-	$(O)/tests/tools/policy-sim $(O)/tests/sim/sim $(addprefix $(O)/tests/e2e/,story api badinput launch stress)
+	$(O)/tests/tools/policy-sim $(O)/tests/sim/sim $(addprefix $(O)/tests/e2e/,story api badinput launch stress field)
 
 $(O)/testable.a: $(TESTABLE)
 	@rm -f $@ && ar rcs $@ $^
