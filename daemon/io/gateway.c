@@ -12,6 +12,8 @@
 #include "io/gateway_internal.h"
 
 #define ACCEPT_PAUSE_MS	100
+#define OVER_TIMES	2	/* the cap */
+#define OVER_COUNTS	20	/* in a row: about 2 s */
 #define REFUSED_SAY_NS	(10 * FKV_SEC)
 
 static struct fkv_gwconn *conn_of(struct fkv_node *n)
@@ -258,24 +260,29 @@ void fkv_gateway_hits(struct fkv_gateway *g)
 	}
 }
 
-/* The library keeps to its cap; who does not is closed (H4). */
-static void close_over_cap(struct fkv_gateway *g)
+/*
+ * The library keeps to its cap (H4). A count is no snapshot: a pin that moved
+ * while the slots were read is seen twice, and a release may be under way. So
+ * only who has far more than its cap, for a while, is none of its clients, and
+ * forfeits its pins. The rest of what it has stays until it closes its end.
+ */
+static void watch_cap(struct fkv_gwconn *c)
 {
-	struct fkv_node *n = NULL;
-	uint64_t pos = 0;
+	struct fkv_gateway *g = c->g;
+	uint64_t bytes = c->pins->pinned_bytes + c->charged;
 
-	while ((n = fkv_table_walk(&g->conns, &pos, n))) {
-		struct fkv_gwconn *c = conn_of(n);
-
-		if (!c->pins || c->pins->pinned_bytes + c->charged <=
-				g->cfg.client_cap)
-			continue;
-		g->stats.over_cap++;
-		fkv_gateway_conn_close(c);
-		/* that may have closed others, too: from the start */
-		pos = 0;
-		n = NULL;
+	if (bytes / OVER_TIMES < g->cfg.client_cap) {
+		c->over = 0;
+		return;
 	}
+	if (++c->over < OVER_COUNTS)
+		return;
+	g->stats.over_cap++;
+	fkv_log(FKV_LOG_WARN, "client with pid=%d uid=%u pins %llu bytes, its "
+		"cap is %llu: it is not served any more", (int)c->pid, c->uid,
+		(unsigned long long)bytes,
+		(unsigned long long)g->cfg.client_cap);
+	fkv_gateway_conn_forfeit(c);
 }
 
 /* What each client pins by itself counts against its caps, too. */
@@ -287,9 +294,12 @@ static void report_pins(struct fkv_gateway *g)
 	while ((n = fkv_table_walk(&g->conns, &pos, n))) {
 		struct fkv_gwconn *c = conn_of(n);
 
-		if (c->pins && c->hello)
-			c->charged = g->cfg.ops->pinned(g->cfg.arg, c->client,
+		if (!c->pins || !c->hello)
+			continue;
+		c->charged = g->cfg.ops->pinned(g->cfg.arg, c->client,
 						c->pins->pinned_bytes);
+		if (g->cfg.client_cap)
+			watch_cap(c);
 	}
 }
 
@@ -301,8 +311,6 @@ uint64_t fkv_gateway_count_pins(struct fkv_gateway *g)
 		return 0;
 	bytes = fkv_index_count(g->cfg.index);
 	report_pins(g);
-	if (g->cfg.client_cap)
-		close_over_cap(g);
 	return bytes;
 }
 

@@ -174,6 +174,15 @@ static void conn_closed(uv_handle_t *h)
 	fkv_free(c);
 }
 
+static void drop_pins(struct fkv_gwconn *c)
+{
+	if (!c->pins)
+		return;
+	fkv_pins_hits(c->pins, &c->g->cfg.ops->index, c->g->cfg.arg);
+	fkv_pins_free(c->pins);
+	c->pins = NULL;
+}
+
 /*
  * End of a connection: its pins are read a last time, then its pages go, and
  * the owner core drops what it holds.
@@ -190,11 +199,7 @@ void fkv_gateway_conn_close(struct fkv_gwconn *c)
 	uv_poll_stop(&c->poll);
 	/* no answer can reach it any more, and nothing of it may write */
 	shutdown(c->fd, SHUT_RDWR);
-	if (c->pins) {
-		fkv_pins_hits(c->pins, &g->cfg.ops->index, g->cfg.arg);
-		fkv_pins_free(c->pins);
-		c->pins = NULL;
-	}
+	drop_pins(c);
 	if (c->hello)
 		g->cfg.ops->gone(g->cfg.arg, c->client);
 	fkv_arena_put(c->arena);
@@ -222,6 +227,13 @@ void fkv_gateway_conn_quit(struct fkv_gwconn *c)
 	/* the peer reads an end of file; its own end is not closed by this */
 	shutdown(c->fd, SHUT_WR);
 	uv_poll_start(&c->poll, UV_DISCONNECT, quit_ready);
+}
+
+void fkv_gateway_conn_forfeit(struct fkv_gwconn *c)
+{
+	fkv_gateway_conn_quit(c);
+	drop_pins(c);
+	c->g->cfg.ops->pinned(c->g->cfg.arg, c->client, 0);
 }
 
 static bool privileged(const struct fkv_gwconn *c)

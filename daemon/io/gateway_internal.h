@@ -47,6 +47,7 @@ struct fkv_gwconn {
 	struct fkv_pins *pins;
 	struct fkv_arena *arena;
 	uint64_t charged;		/* by the core, at the last count */
+	unsigned int over;		/* counts in a row over its cap */
 	uint8_t *rx;
 	size_t rx_used, rx_room;
 	struct fkv_txs tx;
@@ -83,6 +84,9 @@ void fkv_gateway_conn_close(struct fkv_gwconn *c);
  * it closes its end: its process may be reading those bytes (H1).
  */
 void fkv_gateway_conn_quit(struct fkv_gwconn *c);
+
+/* The same, but what it has pinned in the shared index may be evicted. */
+void fkv_gateway_conn_forfeit(struct fkv_gwconn *c);
 
 /* Send the reply of @call; the call stays the caller's. */
 void fkv_gateway_conn_reply(struct fkv_gwconn *c,

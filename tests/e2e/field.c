@@ -68,7 +68,7 @@ static const size_t size_of[] = { 1, 511, 4095, 4096, 4097, 65537, 2796202 };
 #define SIZES	(sizeof(size_of) / sizeof(size_of[0]))
 
 /* get_into writes the value, and not a byte beside it. */
-static void exact(struct fluxonkv *kv, const char *name, size_t len,
+static bool exact(struct fluxonkv *kv, const char *name, size_t len,
 		  uint64_t seed)
 {
 	uint8_t *p = scratch();
@@ -84,55 +84,58 @@ static void exact(struct fluxonkv *kv, const char *name, size_t len,
 	for (size_t i = 0; i < 64; i++)
 		check(p[i] == 0xa5 && p[64 + len + i] == 0xa5,
 		      "bytes beside the buffer");
+	return into.source == FLUXONKV_SERVED_SSD_LOCAL;
 }
 
-/* Values of 4 MiB push everything else out of 16 MiB. */
-static void push_out(struct fluxonkv *kv, unsigned int turn)
+static bool held(struct fluxonkv *kv, const char *name, size_t len,
+		 uint64_t seed)
+{
+	struct fluxonkv_holder h;
+	int err = fluxonkv_get(kv, name, strlen(name), &h);
+
+	expect(err, 0, name);
+	if (err)
+		return false;
+	check(h.len == len && marked(h.data, len, seed), name);
+	fluxonkv_release(kv, &h);
+	return h.source == FLUXONKV_SERVED_SSD_LOCAL;
+}
+
+/* New values, 32 MiB of them, push everything else out of 16 MiB. */
+static void push_out(struct fluxonkv *kv, const char *turn)
 {
 	char name[32];
 
-	for (unsigned int i = 0; i < 8; i++) {
-		sprintf(name, "push/%u/%u", turn & 1, i);
-		expect(put_marked(kv, name, 2 * MIB, i), 0, name);
+	check(persisted(kv), "persisted");
+	for (unsigned int i = 0; i < 32; i++) {
+		sprintf(name, "push/%s/%u", turn, i);
+		expect(put_marked(kv, name, MIB, i), 0, name);
 	}
 	check(persisted(kv), "persisted");
+}
+
+static void one_turn(struct fluxonkv *kv, const char *turn)
+{
+	char name[32];
+
+	for (unsigned int i = 0; i < SIZES; i++) {
+		sprintf(name, "%s/%zu", turn, size_of[i]);
+		expect(put_marked(kv, name, size_of[i], i), 0, name);
+	}
+	push_out(kv, turn);
+	for (unsigned int i = 0; i < SIZES; i++) {
+		sprintf(name, "%s/%zu", turn, size_of[i]);
+		check((*turn == 'g' ? held : exact)(kv, name, size_of[i], i),
+		      "each size comes from SSD");
+	}
 }
 
 static int do_sizes(void)
 {
 	struct fluxonkv *kv = open_client();
-	unsigned int from_ssd[SIZES] = { 0 };
-	struct fluxonkv_holder h;
-	char name[32];
 
-	for (unsigned int turn = 0; turn < 4; turn++) {
-		for (unsigned int i = 0; i < SIZES; i++) {
-			sprintf(name, "size/%zu", size_of[i]);
-			if (!turn)
-				expect(put_marked(kv, name, size_of[i], i), 0,
-				       name);
-		}
-		push_out(kv, turn);
-		for (unsigned int i = 0; i < SIZES; i++) {
-			sprintf(name, "size/%zu", size_of[i]);
-			if (turn & 1) {
-				exact(kv, name, size_of[i], i);
-				continue;
-			}
-			expect(fluxonkv_get(kv, name, strlen(name), &h), 0,
-			       name);
-			if (h.status)
-				continue;
-			check(h.len == size_of[i] &&
-			      marked(h.data, h.len, i), name);
-			from_ssd[i] += h.source == FLUXONKV_SERVED_SSD_LOCAL;
-			fluxonkv_release(kv, &h);
-		}
-	}
-	for (unsigned int i = 0; i < SIZES; i++) {
-		printf("size %zu from ssd %u\n", size_of[i], from_ssd[i]);
-		check(from_ssd[i] > 0, "each size came from SSD");
-	}
+	one_turn(kv, "get");
+	one_turn(kv, "into");
 	fluxonkv_close(kv);
 	return failures != 0;
 }

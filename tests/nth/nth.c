@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "left.h"
+#include "nth.h"
+
+#define SHOWN	20u		/* failed cases that are described */
+
+struct nth_case nth;
+
+static _Atomic int armed;
+static _Atomic bool healed;
+static _Atomic uint64_t points, failures, io_points, io_failures;
+static bool of_io;
+static _Thread_local bool exempt;
+static unsigned int passed, failed, skipped;
+static unsigned int wrongs;		/* of this case */
+static sigjmp_buf over;
+
+void nth_arm(void)
+{
+	armed++;
+}
+
+void nth_disarm(void)
+{
+	armed--;
+}
+
+void nth_exempt(void)
+{
+	exempt = true;
+}
+
+void nth_heal(void)
+{
+	healed = true;
+}
+
+uint64_t nth_failures(void)
+{
+	return of_io ? io_failures : failures;
+}
+
+uint64_t nth_points(void)
+{
+	return of_io ? io_points : points;
+}
+
+static bool is_it(uint64_t at)
+{
+	if (healed || nth.what == NTH_NOTHING)
+		return false;
+	return nth.what == NTH_ONE ? at == nth.n : at >= nth.n;
+}
+
+/* Called by the allocator for each allocation. */
+bool left_fails(void)
+{
+	if (!armed || exempt || healed || of_io)
+		return false;
+	if (!is_it(++points))
+		return false;
+	failures++;
+	return true;
+}
+
+bool left_counts(void)
+{
+	return !exempt;
+}
+
+bool nth_io_fails(void)
+{
+	if (!of_io || !armed || healed || !is_it(++io_points))
+		return false;
+	io_failures++;
+	return true;
+}
+
+static const char *what_name(void)
+{
+	return nth.what == NTH_NOTHING ? "no failure" :
+	       nth.what == NTH_ONE ? "only" : "all from";
+}
+
+void nth_wrong(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!wrongs++ && failed < SHOWN) {
+		fprintf(stderr, "%s, %s %lu: ", nth.name, what_name(), nth.n);
+		va_start(ap, fmt);
+		vfprintf(stderr, fmt, ap);
+		va_end(ap);
+		fputc('\n', stderr);
+	}
+}
+
+bool nth_right(void)
+{
+	return !wrongs;
+}
+
+static void on_abort(int sig)
+{
+	(void)sig;
+	siglongjmp(over, 1);
+}
+
+static void reset(enum nth_what what, uint64_t n)
+{
+	nth.what = what;
+	nth.n = n;
+	armed = 0;
+	healed = false;
+	points = failures = io_points = io_failures = 0;
+	wrongs = 0;
+}
+
+/* True when it passed. */
+static bool run(void (*scenario)(void *arg), void *arg)
+{
+	left_start();
+	if (sigsetjmp(over, 1)) {
+		armed = 0;
+		left_stop(false);
+		nth_wrong("the process ended itself");
+	} else {
+		scenario(arg);
+		armed = 0;
+		nth_check(!left_stop(wrongs == 0), "memory is left");
+	}
+	if (wrongs)
+		failed++;
+	else
+		passed++;
+	return !wrongs;
+}
+
+static void all(void (*scenario)(void *arg), void *arg)
+{
+	uint64_t m;
+
+	reset(NTH_NOTHING, 0);
+	if (!run(scenario, arg))
+		return;
+	m = nth_points();
+	for (uint64_t n = 1; n <= m; n++) {
+		for (int what = NTH_ONE; what <= NTH_REST; what++) {
+			reset(what, n);
+			run(scenario, arg);
+		}
+	}
+	printf("%s: %lu points\n", nth.name, m);
+}
+
+static void start(const char *name, bool io)
+{
+	struct sigaction sa = { .sa_handler = on_abort };
+
+	sigaction(SIGABRT, &sa, NULL);
+	setvbuf(stdout, NULL, _IOLBF, 4096);
+	nth.name = name;
+	of_io = io;
+}
+
+void nth_all(const char *name, void (*scenario)(void *arg), void *arg)
+{
+	start(name, false);
+	all(scenario, arg);
+}
+
+void nth_all_io(const char *name, void (*scenario)(void *arg), void *arg)
+{
+	start(name, true);
+	all(scenario, arg);
+}
+
+void nth_skip(const char *name, const char *why)
+{
+	printf("%s: skipped: %s\n", name, why);
+	skipped++;
+}
+
+int nth_end(void)
+{
+	printf("%u passed, %u failed, %u skipped\n", passed, failed, skipped);
+	return failed || !passed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
