@@ -61,7 +61,8 @@ demo: deps
 check: deps
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)$(MAKE) --no-print-directory SAN=address,undefined all tests
-	$(Q)tests/tools/run-tests build build-address-undefined
+	$(Q)$(MAKE) --no-print-directory SAN=thread all tests
+	$(Q)tests/tools/run-tests build build-address-undefined build-thread
 
 # Static checks, kept at zero.
 .PHONY: lint

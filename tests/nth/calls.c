@@ -62,7 +62,6 @@ static struct fkv_call *decode(const struct ask *a, int *ret_err)
 /* Its status as a whole; those of items are in w->res. */
 static int run(struct world *w, const struct ask *a)
 {
-	struct fkv_owner_stats st;
 	struct fkv_call *call;
 	int err;
 
@@ -79,6 +78,390 @@ static int run(struct world *w, const struct ask *a)
 	if (!w->answered)
 		world_settle(w, TIMEOUT + 100 * FKV_MS);
 	nth_check(w->answered, "op %u is not answered by its deadline", a->op);
-	fkv_owner_get_stats(w->owner, &st);
 	return w->answered ? w->status : -ENOMEM;
+}
+
+struct world_key *world_key(struct world *w, const char *fmt, unsigned int i)
+{
+	struct world_key *k = &w->key[w->nr_keys];
+
+	fkv_assert(w->nr_keys < WORLD_KEYS);
+	snprintf(k->name, sizeof(k->name), fmt, i);
+	for (size_t at = 0; at < w->nr_keys; at++)
+		if (!strcmp(w->key[at].name, k->name))
+			return &w->key[at];
+	k->nr_may = 1;
+	k->may[0] = 0;
+	w->nr_keys++;
+	return k;
+}
+
+/* ---- what a key may be ---- */
+
+static void is_now(struct world_key *k, uint64_t tag)
+{
+	k->may[0] = tag;
+	k->nr_may = 1;
+}
+
+static bool may_be(const struct world_key *k, uint64_t tag)
+{
+	for (unsigned int i = 0; i < k->nr_may; i++)
+		if (k->may[i] == tag)
+			return true;
+	return false;
+}
+
+static void or_now(struct world_key *k, uint64_t tag)
+{
+	if (may_be(k, tag))
+		return;
+	fkv_assert(k->nr_may < WORLD_MAY);
+	k->may[k->nr_may++] = tag;
+}
+
+static void not_now(struct world_key *k, uint64_t tag)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < k->nr_may; i++)
+		if (k->may[i] != tag)
+			k->may[n++] = k->may[i];
+	k->nr_may = n;
+}
+
+static void absent(struct world *w, struct world_key *k, const char *call)
+{
+	nth_check(w->cfg.drops || may_be(k, 0), "%s: %s is not there", call,
+		  k->name);
+	is_now(k, 0);
+}
+
+/* An error that is no plain answer: was there a reason for it? */
+static void error(const char *call, const char *name, int err, uint64_t before)
+{
+	nth_check(err == -ENOMEM && nth_failures() > before,
+		  "%s of %s returns %d, %lu failures before, %lu since", call,
+		  name, err, before, nth_failures() - before);
+}
+
+/* One failure is of one key, or of the call as a whole. */
+static void only_one(const char *call, uint32_t errors)
+{
+	nth_check(nth.what != NTH_ONE || errors <= 1,
+		  "%s: one failure is that of %u keys", call, errors);
+}
+
+static void keys(struct ask *a, struct world_key *const *k, uint32_t n)
+{
+	fkv_assert(n <= WORLD_BATCH);
+	a->nr = n;
+	for (uint32_t i = 0; i < n; i++)
+		a->name[i] = k[i]->name;
+}
+
+/* ---- puts ---- */
+
+static void fill(struct world *w, struct world_key *k,
+		 const struct fluxonkv_result *r)
+{
+	uint64_t *to = w->cfg.arena_bytes ? w->arena : w->segment;
+
+	k->put = r->id;
+	k->tag = ++w->next_tag;
+	for (uint64_t i = 0; i < k->pages; i++)
+		to[r->offset / PAGE + i] = k->tag;
+}
+
+int world_begin(struct world *w, struct world_key *const *k, uint32_t n,
+		uint64_t pages)
+{
+	struct ask a = { .op = FLUXONKV_OP_PUT_BEGIN };
+	uint64_t before = nth_failures();
+	uint32_t errors = 0;
+	int err;
+
+	keys(&a, k, n);
+	for (uint32_t i = 0; i < n; i++) {
+		k[i]->put = 0;
+		k[i]->pages = pages;
+		a.item[i].len = pages * PAGE - 7;
+	}
+	err = run(w, &a);
+	if (err)
+		error("begin", k[0]->name, err, before);
+	for (uint32_t i = 0; !err && i < n; i++) {
+		if (!w->res[i].status)
+			fill(w, k[i], &w->res[i]);
+		else
+			error("begin", k[i]->name, w->res[i].status, before);
+		errors += w->res[i].status != 0;
+	}
+	only_one("begin", errors);
+	return err;
+}
+
+/* Of those of @k that are open; their number. */
+static uint32_t open_puts(struct ask *a, struct world_key *const *k, uint32_t n,
+		     struct world_key **ret)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (!k[i]->put)
+			continue;
+		ret[a->nr] = k[i];
+		a->item[a->nr++].id = k[i]->put;
+	}
+	return a->nr;
+}
+
+/* A commit that nobody read may have left it open. */
+static void abort_put(struct world *w, struct world_key *k)
+{
+	struct ask a = { .op = FLUXONKV_OP_PUT_ABORT };
+	struct world_key *open[1];
+
+	open_puts(&a, &k, 1, open);
+	if (!run(w, &a) && !w->res[0].status) {
+		not_now(k, k->tag);
+		k->put = 0;
+	}
+}
+
+static void committed(struct world *w, struct world_key *k,
+		      const struct fluxonkv_result *r, bool hold)
+{
+	k->put = 0;
+	is_now(k, k->tag);
+	if (hold)
+		w->hold[w->nr_hold++] = r->id;
+}
+
+void world_commit(struct world *w, struct world_key *const *k, uint32_t n,
+		  uint32_t flags)
+{
+	struct ask a = { .op = FLUXONKV_OP_PUT_COMMIT };
+	struct world_key *open[WORLD_BATCH];
+	uint64_t before = nth_failures();
+	struct fluxonkv_result res[WORLD_BATCH];
+	uint32_t errors = 0;
+	int err;
+
+	if (!open_puts(&a, k, n, open))
+		return;
+	for (uint32_t i = 0; i < a.nr; i++)
+		a.item[i].flags = flags;
+	err = run(w, &a);
+	if (err)
+		error("commit", open[0]->name, err, before);
+	memcpy(res, w->res, sizeof(res));
+	for (uint32_t i = 0; i < a.nr; i++) {
+		if (!err && !res[i].status) {
+			committed(w, open[i], &res[i], flags);
+			continue;
+		}
+		if (!err)
+			error("commit", open[i]->name, res[i].status, before);
+		errors += !err;
+		or_now(open[i], open[i]->tag);
+		abort_put(w, open[i]);
+	}
+	only_one("commit", errors);
+}
+
+void world_extend(struct world *w, struct world_key *k)
+{
+	struct ask a = { .op = FLUXONKV_OP_PUT_EXTEND };
+	uint64_t before = nth_failures();
+	struct world_key *open[1];
+	int err;
+
+	if (!open_puts(&a, &k, 1, open))
+		return;
+	err = run(w, &a);
+	if (!err)
+		err = w->res[0].status;
+	if (err)
+		error("extend", k->name, err, before);
+}
+
+void world_put(struct world *w, struct world_key *k, uint64_t pages)
+{
+	world_begin(w, &k, 1, pages);
+	world_commit(w, &k, 1, 0);
+}
+
+/* ---- gets ---- */
+
+static void got(struct world *w, struct world_key *k,
+		const struct fluxonkv_result *r)
+{
+	uint64_t at = r->offset / PAGE, tag = w->segment[at];
+
+	nth_check(r->len == k->pages * PAGE - 7, "get of %s: length %lu",
+		  k->name, (uint64_t)r->len);
+	for (uint64_t i = 0; i < k->pages; i++)
+		nth_check(w->segment[at + i] == tag,
+			  "get of %s: page %lu is another's", k->name, i);
+	nth_check(tag && may_be(k, tag), "get of %s: value %lu, not %lu",
+		  k->name, tag, k->may[0]);
+	is_now(k, tag);
+	fkv_assert(w->nr_hold < FKV_ARRAY_SIZE(w->hold));
+	w->hold[w->nr_hold++] = r->id;
+}
+
+static void get(struct world *w, struct world_key *const *k, uint32_t n,
+		uint16_t flags)
+{
+	struct ask a = { .op = FLUXONKV_OP_GET, .flags = flags };
+	uint64_t before = nth_failures();
+	uint32_t errors = 0;
+	int err;
+
+	keys(&a, k, n);
+	err = run(w, &a);
+	if (err)
+		error("get", k[0]->name, err, before);
+	for (uint32_t i = 0; !err && i < n; i++) {
+		int status = w->res[i].status;
+
+		if (!status)
+			got(w, k[i], &w->res[i]);
+		else if (status == -ENOENT)
+			absent(w, k[i], "get");
+		else
+			error("get", k[i]->name, status, before);
+		errors += status && status != -ENOENT;
+	}
+	only_one("get", errors);
+}
+
+void world_get(struct world *w, struct world_key *const *k, uint32_t n,
+	       bool keep)
+{
+	get(w, k, n, 0);
+	if (!keep)
+		world_release(w);
+}
+
+void world_get_into(struct world *w, struct world_key *k)
+{
+	get(w, &k, 1, FLUXONKV_REQ_INTO);
+	world_release(w);
+}
+
+void world_release(struct world *w)
+{
+	while (w->nr_hold) {
+		struct ask a = { .op = FLUXONKV_OP_RELEASE };
+		uint64_t before = nth_failures();
+		int err;
+
+		while (a.nr < w->nr_hold && a.nr < WORLD_BATCH) {
+			a.item[a.nr].id = w->hold[w->nr_hold - 1 - a.nr];
+			a.nr++;
+		}
+		err = run(w, &a);
+		if (err) {
+			error("release", "a holder", err, before);
+			return;
+		}
+		for (uint32_t i = 0; i < a.nr; i++)
+			nth_check(!w->res[i].status, "release returns %d",
+				  w->res[i].status);
+		w->nr_hold -= a.nr;
+	}
+}
+
+/* ---- the rest ---- */
+
+void world_delete(struct world *w, struct world_key *k)
+{
+	struct ask a = { .op = FLUXONKV_OP_DELETE };
+	uint64_t before = nth_failures();
+	int err;
+
+	keys(&a, &k, 1);
+	err = run(w, &a);
+	if (!err)
+		err = w->res[0].status;
+	if (!err) {
+		nth_check(k->nr_may > 1 || k->may[0],
+			  "%s, absent, is deleted", k->name);
+		is_now(k, 0);
+	} else if (err == -ENOENT) {
+		absent(w, k, "delete");
+	} else {
+		error("delete", k->name, err, before);
+		or_now(k, 0);
+	}
+}
+
+void world_stat(struct world *w, struct world_key *k, bool warm)
+{
+	struct ask a = {
+		.op = FLUXONKV_OP_STAT,
+		.flags = warm ? FLUXONKV_REQ_WARM : 0,
+	};
+	uint64_t before = nth_failures();
+	int err;
+
+	keys(&a, &k, 1);
+	err = run(w, &a);
+	if (!err)
+		err = w->res[0].status;
+	if (err == -ENOENT)
+		absent(w, k, "stat");
+	else if (err)
+		error("stat", k->name, err, before);
+	else
+		nth_check(k->nr_may > 1 || k->may[0],
+			  "stat of %s, which is absent", k->name);
+}
+
+/* Keys that are there for sure, and that may be there. */
+static void presence(const struct world *w, const char *prefix,
+		     uint64_t *ret_least, uint64_t *ret_most)
+{
+	*ret_least = *ret_most = 0;
+	for (size_t i = 0; i < w->nr_keys; i++) {
+		const struct world_key *k = &w->key[i];
+
+		if (strncmp(k->name, prefix, strlen(prefix)))
+			continue;
+		*ret_least += !may_be(k, 0) && !w->cfg.drops;
+		*ret_most += k->nr_may > 1 || k->may[0];
+	}
+}
+
+static void number(struct world *w, struct ask *a, const char *call,
+		   uint64_t limit)
+{
+	uint64_t before = nth_failures(), least, most, n;
+	int err = run(w, a);
+
+	if (err) {
+		error(call, "keys", err, before);
+		return;
+	}
+	presence(w, a->name[0], &least, &most);
+	n = a->op == FLUXONKV_OP_LIST ? w->nr_listed : w->arg;
+	nth_check(n <= fkv_min_u64(limit, most) &&
+		  n >= fkv_min_u64(limit, least),
+		  "%s: %lu, not %lu to %lu", call, n, least, most);
+}
+
+void world_list(struct world *w, const char *prefix, uint64_t limit)
+{
+	struct ask a = { .op = FLUXONKV_OP_LIST, .nr = 2, .arg = limit };
+
+	a.name[0] = prefix;
+	number(w, &a, "list", limit);
+}
+
+void world_count(struct world *w, const char *prefix)
+{
+	struct ask a = { .op = FLUXONKV_OP_COUNT, .nr = 1 };
+
+	a.name[0] = prefix;
+	number(w, &a, "count", UINT64_MAX);
 }

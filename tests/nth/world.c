@@ -52,7 +52,7 @@ static void master_step(struct world *w, struct fkv_msg *msg)
 	deliver(w);
 }
 
-static void feed(struct world *w, const struct fkv_in *in)
+void world_feed(struct world *w, const struct fkv_in *in)
 {
 	owner_step(w, in);
 	outputs(w);
@@ -224,7 +224,7 @@ static void all_done(struct world *w)
 		w->nr_done--;
 		memmove(&w->done[0], &w->done[1],
 			w->nr_done * sizeof(w->done[0]));
-		feed(w, &in);
+		world_feed(w, &in);
 	}
 }
 
@@ -239,7 +239,7 @@ static void tick(struct world *w)
 		outputs(w);
 	}
 	if (fkv_owner_deadline(w->owner) <= w->now)
-		feed(w, &(struct fkv_in){ .type = FKV_IN_TICK });
+		world_feed(w, &(struct fkv_in){ .type = FKV_IN_TICK });
 }
 
 static bool wait(struct world *w, uint64_t until)
@@ -267,7 +267,7 @@ void world_settle(struct world *w, uint64_t ns)
 
 void world_client(struct world *w, uint64_t client)
 {
-	feed(w, &(struct fkv_in){
+	world_feed(w, &(struct fkv_in){
 		.type = FKV_IN_CLIENT,
 		.client = client,
 		.uid = 1000,
@@ -277,7 +277,7 @@ void world_client(struct world *w, uint64_t client)
 
 void world_gone(struct world *w, uint64_t client)
 {
-	feed(w, &(struct fkv_in){
+	world_feed(w, &(struct fkv_in){
 		.type = FKV_IN_CLIENT_GONE,
 		.client = client,
 	});

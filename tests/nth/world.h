@@ -20,6 +20,7 @@
 #define WORLD_PAGES	(FKV_SEGMENT_MIN / FKV_EXTENT_UNIT)
 #define WORLD_BATCH	20u
 #define WORLD_KEYS	256u
+#define WORLD_MAY	4u
 
 struct world_config {
 	bool ssd;
@@ -30,7 +31,7 @@ struct world_config {
 struct world_key {
 	char name[16];
 	uint64_t pages;
-	uint64_t may[2];	/* tags that it may have; 0: absent */
+	uint64_t may[WORLD_MAY]; /* tags that it may have; 0: absent */
 	unsigned int nr_may;
 	uint64_t put, tag;	/* open, to be committed */
 };
@@ -70,6 +71,8 @@ struct world *world_open(const struct world_config *cfg);
  */
 void world_close(struct world *w);
 
+/* One input to the owner, and all that follows at once. */
+void world_feed(struct world *w, const struct fkv_in *in);
 void world_client(struct world *w, uint64_t client);
 void world_gone(struct world *w, uint64_t client);
 /* What the disks, threads and deadlines up to @ns from now have to say. */
