@@ -261,9 +261,10 @@ void fkv_gateway_hits(struct fkv_gateway *g)
 }
 
 /*
- * The library keeps to its cap (H4). A count is no snapshot: a pin that moved
- * while the slots were read is seen twice, and a release may be under way. So
- * only who has far more than its cap, for a while, is none of its clients, and
+ * The library keeps to its cap (H4), and so do we with what we grant; but what
+ * we grant it may pin besides until our answer is there, and a count is no
+ * snapshot: a pin that moves while the slots are read is seen twice. So only who
+ * has more than twice its cap, for a while, is none of its clients, and
  * forfeits its pins. The rest of what it has stays until it closes its end.
  */
 static void watch_cap(struct fkv_gwconn *c)
@@ -271,7 +272,7 @@ static void watch_cap(struct fkv_gwconn *c)
 	struct fkv_gateway *g = c->g;
 	uint64_t bytes = c->pins->pinned_bytes + c->charged;
 
-	if (bytes / OVER_TIMES < g->cfg.client_cap) {
+	if (bytes / OVER_TIMES <= g->cfg.client_cap) {
 		c->over = 0;
 		return;
 	}

@@ -245,7 +245,8 @@ static void close_all(struct daemon *d)
 	fkv_http_free(d->http);
 	d->http = NULL;
 	fkv_snapshot_close(d->snapshot);
-	fkv_engine_close(d->engine);
+	if (d->engine)
+		fkv_engine_close(d->engine);
 	for (uint32_t i = 0; i < d->nr_devices; i++)
 		fkv_device_stop(d->devices[i]);
 }
@@ -387,11 +388,10 @@ static int not_started(struct daemon *d, int err)
 			strsignal(stop_early));
 	else
 		fail(d, err);
-	if (d->engine) {
-		close_all(d);
-		uv_run(&d->loop, UV_RUN_DEFAULT);
-	}
+	close_all(d);
+	uv_run(&d->loop, UV_RUN_DEFAULT);
 	finish(d, true);
+	uv_loop_close(&d->loop);
 	return stop_early ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

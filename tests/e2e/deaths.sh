@@ -10,6 +10,6 @@ start_daemon --memory 32MiB --ssd "$work/ssd:300MiB" \
 	--set limits.client_pinned_bytes=0 --set limits.uid_pinned_bytes=0
 "$o/tests/e2e/story" load 0 128 1048576 || die load
 wait_for status persist_pending 0
-"$o/tests/e2e/field" steps 10 >"$work/out" || { cat "$work/out"; die steps; }
+"$o/tests/e2e/field" steps 5 >"$work/out" || { cat "$work/out"; die steps; }
 assert_quiet
 stop_daemon

@@ -40,9 +40,12 @@ for engine in uring threads; do
 	uring1 | threads0) ;;
 	*) die "$engine: $most rings" ;;
 	esac
-	cat "$work/out" 
 	grep -q 'misses 0 ' "$work/out" || { cat "$work/out"; die misses; }
-	[ "$right" -ge 20000 ] || { cat "$work/out"; die "$right are right"; }
+	# for those that get no room within 5 s it is ENOSPC (P4)
+	if [ "$right" -lt 5000 ] || [ $((right + noroom)) != 100000 ]; then
+		cat "$work/out"
+		die "$right are right"
+	fi
 	# 100,000 calls of some hundred bytes, and frames of 200 clients
 	[ "$(kib VmHWM)" -le $((before + 160 * 1024)) ] ||
 		die "$before KiB became $(kib VmHWM)"
@@ -56,7 +59,7 @@ for engine in uring threads; do
 		--set limits.client_pinned_bytes=0 \
 		--set limits.uid_pinned_bytes=0
 	flooded 20 500
-	cat "$work/out" 
+	[ "$right" -ge 500 ] || { cat "$work/out"; die "$right are right"; }
 	assert_quiet
 	stop_daemon
 done

@@ -85,6 +85,10 @@ until grep -q 'touched' "$work/early"; do
 	sleep 0.05
 done
 kill -TERM "$daemon_pid"
-wait "$daemon_pid" || die "a start that was stopped ended with $?"
+wait "$daemon_pid" || {
+	rc=$?
+	cat "$work/early" >&2
+	die "a start that was stopped ended with $rc"
+}
 daemon_pid=
 grep -q 'before it served\|stopped$' "$work/early" || die "no word of stopping"

@@ -130,25 +130,38 @@ static void not_now(struct world_key *k, uint64_t tag)
 	k->nr_may = n;
 }
 
+/* What could not be written to SSD goes with its memory, and that is told. */
+static bool persist_failed(const struct world *w)
+{
+	struct fkv_master_stats m;
+	struct fkv_owner_stats o;
+
+	fkv_master_get_stats(w->master, &m);
+	fkv_owner_get_stats(w->owner, &o);
+	return w->cfg.ssd && nth_failures() &&
+	       (m.persist_failed || o.persist_failed);
+}
+
 static void absent(struct world *w, struct world_key *k, const char *call)
 {
-	nth_check(w->cfg.drops || may_be(k, 0), "%s: %s is not there", call,
-		  k->name);
+	nth_check(w->cfg.drops || may_be(k, 0) || persist_failed(w),
+		  "%s: %s is not there", call, k->name);
 	is_now(k, 0);
 }
 
 /* An error that is no plain answer: was there a reason for it? */
-static void error(const char *call, const char *name, int err, uint64_t before)
+static void error(const struct world *w, const char *call, const char *name,
+		  int err, uint64_t before)
 {
-	nth_check(err == -ENOMEM && nth_failures() > before,
+	nth_check(err == -ENOMEM && (nth_failures() > before || w->unknown),
 		  "%s of %s returns %d, %lu failures before, %lu since", call,
 		  name, err, before, nth_failures() - before);
 }
 
 /* One failure is of one key, or of the call as a whole. */
-static void only_one(const char *call, uint32_t errors)
+static void only_one(const struct world *w, const char *call, uint32_t errors)
 {
-	nth_check(nth.what != NTH_ONE || errors <= 1,
+	nth_check(nth.what != NTH_ONE || errors <= 1 || w->unknown,
 		  "%s: one failure is that of %u keys", call, errors);
 }
 
@@ -168,7 +181,8 @@ static void fill(struct world *w, struct world_key *k,
 	uint64_t *to = w->cfg.arena_bytes ? w->arena : w->segment;
 
 	k->put = r->id;
-	k->tag = ++w->next_tag;
+	k->late = false;
+	k->tag = ++w->next_tag << 16 | k->pages;
 	for (uint64_t i = 0; i < k->pages; i++)
 		to[r->offset / PAGE + i] = k->tag;
 }
@@ -189,15 +203,15 @@ int world_begin(struct world *w, struct world_key *const *k, uint32_t n,
 	}
 	err = run(w, &a);
 	if (err)
-		error("begin", k[0]->name, err, before);
+		error(w, "begin", k[0]->name, err, before);
 	for (uint32_t i = 0; !err && i < n; i++) {
 		if (!w->res[i].status)
 			fill(w, k[i], &w->res[i]);
 		else
-			error("begin", k[i]->name, w->res[i].status, before);
+			error(w, "begin", k[i]->name, w->res[i].status, before);
 		errors += w->res[i].status != 0;
 	}
-	only_one("begin", errors);
+	only_one(w, "begin", errors);
 	return err;
 }
 
@@ -234,6 +248,7 @@ static void committed(struct world *w, struct world_key *k,
 	is_now(k, k->tag);
 	if (hold)
 		w->hold[w->nr_hold++] = r->id;
+	nth_check(!hold || r->id, "commit of %s: no holder", k->name);
 }
 
 void world_commit(struct world *w, struct world_key *const *k, uint32_t n,
@@ -252,20 +267,21 @@ void world_commit(struct world *w, struct world_key *const *k, uint32_t n,
 		a.item[i].flags = flags;
 	err = run(w, &a);
 	if (err)
-		error("commit", open[0]->name, err, before);
+		error(w, "commit", open[0]->name, err, before);
 	memcpy(res, w->res, sizeof(res));
 	for (uint32_t i = 0; i < a.nr; i++) {
 		if (!err && !res[i].status) {
 			committed(w, open[i], &res[i], flags);
 			continue;
 		}
-		if (!err)
-			error("commit", open[i]->name, res[i].status, before);
+		if (!err && !(open[i]->late && res[i].status == -ETIMEDOUT))
+			error(w, "commit", open[i]->name, res[i].status,
+			      before);
 		errors += !err;
 		or_now(open[i], open[i]->tag);
 		abort_put(w, open[i]);
 	}
-	only_one("commit", errors);
+	only_one(w, "commit", errors);
 }
 
 void world_extend(struct world *w, struct world_key *k)
@@ -281,7 +297,8 @@ void world_extend(struct world *w, struct world_key *k)
 	if (!err)
 		err = w->res[0].status;
 	if (err)
-		error("extend", k->name, err, before);
+		error(w, "extend", k->name, err, before);
+	k->late = err;
 }
 
 void world_put(struct world *w, struct world_key *k, uint64_t pages)
@@ -296,10 +313,11 @@ static void got(struct world *w, struct world_key *k,
 		const struct fluxonkv_result *r)
 {
 	uint64_t at = r->offset / PAGE, tag = w->segment[at];
+	uint64_t pages = tag & 0xffff;
 
-	nth_check(r->len == k->pages * PAGE - 7, "get of %s: length %lu",
+	nth_check(r->len == pages * PAGE - 7, "get of %s: length %lu",
 		  k->name, (uint64_t)r->len);
-	for (uint64_t i = 0; i < k->pages; i++)
+	for (uint64_t i = 0; i < pages; i++)
 		nth_check(w->segment[at + i] == tag,
 			  "get of %s: page %lu is another's", k->name, i);
 	nth_check(tag && may_be(k, tag), "get of %s: value %lu, not %lu",
@@ -320,7 +338,7 @@ static void get(struct world *w, struct world_key *const *k, uint32_t n,
 	keys(&a, k, n);
 	err = run(w, &a);
 	if (err)
-		error("get", k[0]->name, err, before);
+		error(w, "get", k[0]->name, err, before);
 	for (uint32_t i = 0; !err && i < n; i++) {
 		int status = w->res[i].status;
 
@@ -329,10 +347,10 @@ static void get(struct world *w, struct world_key *const *k, uint32_t n,
 		else if (status == -ENOENT)
 			absent(w, k[i], "get");
 		else
-			error("get", k[i]->name, status, before);
+			error(w, "get", k[i]->name, status, before);
 		errors += status && status != -ENOENT;
 	}
-	only_one("get", errors);
+	only_one(w, "get", errors);
 }
 
 void world_get(struct world *w, struct world_key *const *k, uint32_t n,
@@ -362,7 +380,7 @@ void world_release(struct world *w)
 		}
 		err = run(w, &a);
 		if (err) {
-			error("release", "a holder", err, before);
+			error(w, "release", "a holder", err, before);
 			return;
 		}
 		for (uint32_t i = 0; i < a.nr; i++)
@@ -391,7 +409,7 @@ void world_delete(struct world *w, struct world_key *k)
 	} else if (err == -ENOENT) {
 		absent(w, k, "delete");
 	} else {
-		error("delete", k->name, err, before);
+		error(w, "delete", k->name, err, before);
 		or_now(k, 0);
 	}
 }
@@ -412,7 +430,7 @@ void world_stat(struct world *w, struct world_key *k, bool warm)
 	if (err == -ENOENT)
 		absent(w, k, "stat");
 	else if (err)
-		error("stat", k->name, err, before);
+		error(w, "stat", k->name, err, before);
 	else
 		nth_check(k->nr_may > 1 || k->may[0],
 			  "stat of %s, which is absent", k->name);
@@ -440,7 +458,7 @@ static void number(struct world *w, struct ask *a, const char *call,
 	int err = run(w, a);
 
 	if (err) {
-		error(call, "keys", err, before);
+		error(w, call, "keys", err, before);
 		return;
 	}
 	presence(w, a->name[0], &least, &most);

@@ -10,7 +10,7 @@
 #include "left.h"
 #include "nth.h"
 
-#define SHOWN	20u		/* failed cases that are described */
+#define SHOWN	2000u		/* failed cases that are described */
 
 struct nth_case nth;
 

@@ -267,12 +267,15 @@ void world_settle(struct world *w, uint64_t ns)
 
 void world_client(struct world *w, uint64_t client)
 {
+	uint64_t before = nth_failures();
+
 	world_feed(w, &(struct fkv_in){
 		.type = FKV_IN_CLIENT,
 		.client = client,
 		.uid = 1000,
 		.n = w->cfg.arena_bytes,
 	});
+	w->unknown = nth_failures() > before;
 }
 
 void world_gone(struct world *w, uint64_t client)

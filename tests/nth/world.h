@@ -4,7 +4,7 @@
  *
  * The cores are connected as in a standalone daemon; disks, hash and copy
  * threads answer at once, in order. A value is one tag in each of its pages,
- * so that wrong bytes are seen. Only the cores' allocations, and the
+ * its number and their number, so that wrong bytes are seen. Only the cores' allocations, and the
  * decoder's, may fail.
  *
  * For each key there is a set of what a get may find: one version, or, when a
@@ -30,10 +30,11 @@ struct world_config {
 
 struct world_key {
 	char name[16];
-	uint64_t pages;
+	uint64_t pages;		/* of its last put */
 	uint64_t may[WORLD_MAY]; /* tags that it may have; 0: absent */
 	unsigned int nr_may;
 	uint64_t put, tag;	/* open, to be committed */
+	bool late;		/* could not be extended */
 };
 
 struct world {
@@ -43,6 +44,8 @@ struct world {
 	struct fkv_ring *ring;
 	struct fkv_out out, mout;
 	uint64_t now, next_tag, client;
+	bool unknown;		/* the client's coming met a failure: it may
+				   get nothing but ENOMEM */
 	struct fkv_in done[1024];
 	size_t nr_done;
 	struct fkv_entry *shown[512];
