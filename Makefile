@@ -71,6 +71,14 @@ lint:
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)O=$(O) tests/tools/lint
 
+# Eviction policies on TRACE, requests in JSON lines, without a daemon; those of
+# the public conversation trace are held against known shares of hits.
+.PHONY: policy-sim
+policy-sim: deps
+	$(Q)$(MAKE) --no-print-directory $(O)/tests/tools/policy-sim
+	$(Q)test -n "$(TRACE)" || { echo "make policy-sim TRACE=FILE"; exit 2; }
+	$(Q)$(O)/tests/tools/policy-sim --check "$(TRACE)"
+
 # Lines and branches by gcov, with the limits that core and wire keep.
 .PHONY: coverage
 coverage: deps

@@ -17,6 +17,14 @@
 
 #include "limits.h"
 
+/*
+ * For clang's thread-safety analysis, by make lint: requires_capability(lock),
+ * acquire_capability(lock), release_capability(lock).
+ */
+#ifndef FKV_LOCKS
+#define FKV_LOCKS(x)
+#endif
+
 #define FKV_ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define fkv_container_of(p, type, member) \
 	((type *)((char *)(p) - offsetof(type, member)))

@@ -61,6 +61,9 @@ static void run_piece(const struct threads *t, struct fkv_piece *p,
 }
 
 static struct fkv_piece *take(struct threads *t)
+	FKV_LOCKS(requires_capability(t->lock));
+
+static struct fkv_piece *take(struct threads *t)
 {
 	struct fkv_piece *p;
 

@@ -74,7 +74,8 @@ char *fkv_admin_metrics(struct fkv_engine *e)
 }
 
 int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
-				  const struct timespec *until);
+				  const struct timespec *until)
+	FKV_LOCKS(no_thread_safety_analysis);
 
 int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
 				  const struct timespec *until)

@@ -156,9 +156,12 @@ static uint64_t conn_hits(const struct fkv_conn *conn)
 			       __ATOMIC_RELAXED);
 }
 
+static void reap(struct fluxonkv *client)
+	FKV_LOCKS(requires_capability(client->lock));
+
 /*
  * Free older connections that nothing refers to. The stripes are read before
- * the slots: a thread stores its pin before it leaves its stripe. Lock held.
+ * the slots: a thread stores its pin before it leaves its stripe.
  */
 static void reap(struct fluxonkv *client)
 {
@@ -205,6 +208,9 @@ bool fkv_client_find(struct fluxonkv *client, struct fkv_conn *conn)
 }
 
 static void install(struct fluxonkv *client, struct fkv_conn *conn)
+	FKV_LOCKS(requires_capability(client->lock));
+
+static void install(struct fluxonkv *client, struct fkv_conn *conn)
 {
 	struct fkv_conn *old = client->conn;
 	uint64_t cap = conn->hello.client_cap_bytes;
@@ -247,6 +253,9 @@ static int reconnect(struct fluxonkv *client, uint64_t deadline,
 			    strerror(-err));
 }
 
+static int wait_connected(struct fluxonkv *client, uint64_t deadline)
+	FKV_LOCKS(requires_capability(client->lock));
+
 /* Wait while another thread connects: 0, or -ENOTCONN. Lock held. */
 static int wait_connected(struct fluxonkv *client, uint64_t deadline)
 {
@@ -265,6 +274,9 @@ static int wait_connected(struct fluxonkv *client, uint64_t deadline)
 	}
 	return 0;
 }
+
+static void keep_held(struct fluxonkv *client, uint64_t deadline)
+	FKV_LOCKS(requires_capability(client->lock));
 
 /*
  * Keep what is held of connections that are dead, once no thread can be about
@@ -431,6 +443,9 @@ int fluxonkv_open(const char *address, struct fluxonkv **ret_client)
 	*ret_client = client;
 	return 0;
 }
+
+static void close_foreign(struct fluxonkv *client)
+	FKV_LOCKS(no_thread_safety_analysis);	/* the lock is freed with it */
 
 /*
  * In a forked child: its memory only. The list may have been in change in the

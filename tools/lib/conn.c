@@ -105,6 +105,9 @@ struct fkv_conn *fkv_conn_create(int fd)
 }
 
 static void wake_all(struct fkv_conn *conn)
+	FKV_LOCKS(requires_capability(conn->lock));
+
+static void wake_all(struct fkv_conn *conn)
 {
 	struct fkv_wait *w;
 
@@ -272,7 +275,8 @@ static int send_msg(struct fkv_conn *conn, const struct fkv_msg *msg,
 }
 
 static void read_once(struct fkv_conn *conn);
-static void pass_on(struct fkv_conn *conn, const struct fkv_wait *self);
+static void pass_on(struct fkv_conn *conn, const struct fkv_wait *self)
+	FKV_LOCKS(requires_capability(conn->lock));
 
 /* Read what is there already, if it may be a reply nobody waits for. */
 static void drain_late(struct fkv_conn *conn)
@@ -453,6 +457,9 @@ static void pass_on(struct fkv_conn *conn, const struct fkv_wait *self)
 	}
 }
 
+static void lead(struct fkv_conn *conn, const struct fkv_wait *w,
+		 uint64_t until) FKV_LOCKS(requires_capability(conn->lock));
+
 /* Lead until @w is done, the connection is dead, or @until. Lock held. */
 static void lead(struct fkv_conn *conn, const struct fkv_wait *w,
 		 uint64_t until)
@@ -471,6 +478,9 @@ static void lead(struct fkv_conn *conn, const struct fkv_wait *w,
 	}
 	conn->leader = false;
 }
+
+static void await(struct fkv_conn *conn, struct fkv_wait *w, uint64_t until)
+	FKV_LOCKS(requires_capability(conn->lock));
 
 /* Wait for the reply, leading when nobody else does. Lock held. */
 static void await(struct fkv_conn *conn, struct fkv_wait *w, uint64_t until)

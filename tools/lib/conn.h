@@ -89,7 +89,8 @@ void fkv_conn_free(struct fkv_conn *conn);
  * and what is at their addresses now is not ours. What a thread of the parent
  * was changing is given up.
  */
-void fkv_conn_forget(struct fkv_conn *conn);
+void fkv_conn_forget(struct fkv_conn *conn)
+	FKV_LOCKS(no_thread_safety_analysis);	/* the lock is freed with it */
 
 /* Notice without waiting that the daemon has closed the connection. */
 void fkv_conn_look(struct fkv_conn *conn);

@@ -29,6 +29,14 @@
 
 #define FKV_VALUE_MAX		(1ULL << 40)
 
+/*
+ * For clang's thread-safety analysis, by make lint: requires_capability(lock),
+ * acquire_capability(lock), release_capability(lock).
+ */
+#ifndef FKV_LOCKS
+#define FKV_LOCKS(x)
+#endif
+
 #define fkv_likely(x)		__builtin_expect(!!(x), 1)
 #define fkv_unlikely(x)		__builtin_expect(!!(x), 0)
 
