@@ -278,6 +278,22 @@ START_TEST(block_needs_no_alignment)
 }
 END_TEST
 
+/* A right checksum does not make a shard of it. */
+START_TEST(impossible_superblock_is_refused)
+{
+	struct fkv_superblock got, bad[] = { super, super, super, super };
+
+	bad[0].ring_size = 0;
+	bad[1].ring_size++;
+	bad[2].shard = bad[2].nr_shards;
+	bad[3].nr_shards = FKV_SHARDS_MAX + 1;
+	for (unsigned int i = 0; i < 4; i++) {
+		fkv_superblock_encode(buf, &bad[i]);
+		ck_assert_int_eq(fkv_superblock_decode(buf, &got), -EBADMSG);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("ondisk");
@@ -288,6 +304,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, entry_header_bytes_are_the_documented_ones);
 	tcase_add_test(tc, superblock_bytes_are_the_documented_ones);
+	tcase_add_test(tc, impossible_superblock_is_refused);
 	tcase_add_test(tc, entry_decodes_to_what_was_encoded);
 	tcase_add_test(tc, longest_key_and_largest_value_fit_a_header);
 	tcase_add_test(tc, skip_entry_has_no_key_and_no_payload);
