@@ -14,7 +14,7 @@
 #include "svc/http.h"
 
 #define CONNECTIONS_MAX	64
-#define IDLE_SECONDS	2
+#define IDLE_SECONDS	5
 #define ANSWER_SECONDS	1
 
 struct fkv_snapshot {
