@@ -32,7 +32,7 @@ struct fkv_index {
 	struct retired *retired;
 	struct fkv_pins_list pins;
 	size_t size;
-	size_t nr_retired;
+	size_t nr_retired, retired_room;
 	uint32_t nr_free;
 	uint32_t scan_no;
 	int fd_rw;
@@ -77,6 +77,7 @@ static int alloc_arrays(struct fkv_index *ix, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		ix->free[i] = n - 1 - i;
 	ix->nr_free = n;
+	ix->retired_room = n;
 	return 0;
 }
 
@@ -254,9 +255,22 @@ static bool is_dead(const struct fkv_index *ix, const struct fkv_entry *e)
 	return ix->entries[e->slot].gen & 1;
 }
 
+/* Those that are in the index have room already; what never was may be more. */
+static void retired_grow(struct fkv_index *ix)
+{
+	size_t room = 2 * ix->retired_room;
+	struct retired *r = fkv_realloc(ix->retired, room * sizeof(*r));
+
+	/* an entry that is lost here would hold its memory for ever */
+	fkv_assert(r);
+	ix->retired = r;
+	ix->retired_room = room;
+}
+
 static void retired_add(struct fkv_index *ix, struct fkv_entry *e)
 {
-	fkv_assert(ix->nr_retired < ix->hdr->nr_entries);
+	if (ix->nr_retired == ix->retired_room)
+		retired_grow(ix);
 	ix->retired[ix->nr_retired].entry = e;
 	ix->retired[ix->nr_retired].gen =
 		e->slot == FKV_NO_SLOT ? 0 : ix->entries[e->slot].gen - 1;

@@ -105,6 +105,28 @@ static void api_batch_put(struct fluxonkv *kv)
 	expect(fluxonkv_put_many(kv, v, 0), 0, "batch of none");
 }
 
+/* Of several puts of one key in a batch the last one's value stays. */
+static void api_batch_same_key(struct fluxonkv *kv)
+{
+	struct fluxonkv_value v[5] = { 0 };
+	uint64_t len = 0;
+	char got[8];
+
+	for (unsigned int i = 0; i < 5; i++) {
+		v[i].key.data = i % 2 ? "other" : "twice";
+		v[i].key.len = 5;
+		v[i].data = &"0\0001\0002\0003\0004"[2 * i];
+		v[i].len = 2;
+	}
+	expect(fluxonkv_put_many(kv, v, 5), 0, "put_many of one key twice");
+	for (unsigned int i = 0; i < 5; i++)
+		expect(v[i].status, 0, "each of them");
+	check(v[4].version > v[2].version && v[2].version > v[0].version,
+	      "versions rise with the index");
+	expect(fluxonkv_get_into(kv, "twice", 5, got, 8, &len), 0, "get");
+	check(len == 2 && got[0] == '4', "the last put's value");
+}
+
 static void api_batch_get(struct fluxonkv *kv)
 {
 	struct fluxonkv_key k[4] = {
@@ -352,6 +374,7 @@ int main(void)
 	api_keys(kv);
 	api_values(kv);
 	api_batch_put(kv);
+	api_batch_same_key(kv);
 	api_batch_get(kv);
 	api_options(kv, other);
 	api_overwrite(kv);

@@ -244,6 +244,23 @@ START_TEST(retired_entry_waits_for_its_pins)
 }
 END_TEST
 
+/* What is not in the index can be more than it has room for. */
+START_TEST(any_number_of_unpublished_entries_can_be_retired)
+{
+	struct fkv_entry *e[3 * ENTRIES];
+
+	for (unsigned int i = 0; i < 3 * ENTRIES; i++) {
+		e[i] = entry("long", 209);
+		fkv_index_publish(ix, e[i]);
+		fkv_index_retire(ix, e[i]);
+	}
+	fkv_index_scan(ix, &ops, NULL);
+	ck_assert_uint_eq(nr_scanned, 3 * ENTRIES);
+	for (unsigned int i = 0; i < 3 * ENTRIES; i++)
+		drop(e[i]);
+}
+END_TEST
+
 /* rule 10: pinned victims are skipped; rule 16: found dead they are HELD */
 START_TEST(pinned_victim_is_busy_and_a_dead_one_held)
 {
@@ -486,6 +503,7 @@ int main(void)
 	tcase_add_test(tc, creation_without_memory_is_enomem);
 	tcase_add_test(tc, creation_without_descriptors_is_emfile);
 	tcase_add_test(tc, pin_pages_go_in_any_order);
+	tcase_add_test(tc, any_number_of_unpublished_entries_can_be_retired);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);

@@ -308,6 +308,53 @@ static void call_deadline(struct fkv_owner *o, struct fkv_call *call)
 	fkv_timer_set(&o->timers, &call->timer, o->now_ns + t);
 }
 
+/* Commits come by id: their keys, to see which are of one key. */
+static void commits_name_keys(struct fkv_owner *o, struct fkv_call *call)
+{
+	for (uint32_t i = 0; call->nr > 1 && i < call->nr; i++) {
+		struct fkv_oop *op = fkv_oop_find(o, call->items[i].id);
+
+		if (op && op->type == FKV_OOP_PUT)
+			call->items[i].key = fkv_key_get(
+				fkv_container_of(op, struct fkv_put, op)->key);
+	}
+}
+
+static bool same_key(const struct fkv_item *a, const struct fkv_item *b)
+{
+	return a->key && b->key && a->key->hash.low == b->key->hash.low &&
+	       fkv_key_equal(a->key, b->key);
+}
+
+static void item_begin(struct fkv_owner *o, struct fkv_item *it,
+		       struct fkv_out *out)
+{
+	if (!it->done)
+		item_start(o, it, out);
+}
+
+/*
+ * Item @i, unless it was begun with an earlier one. Of several puts of one key
+ * in a batch the last one's value stays, whatever order the batch is in.
+ */
+static void items_start(struct fkv_owner *o, struct fkv_call *call, uint32_t i,
+			struct fkv_out *out)
+{
+	struct fkv_item *it = &call->items[i];
+
+	if (call->op != FLUXONKV_OP_PUT_COMMIT) {
+		item_begin(o, it, out);
+		return;
+	}
+	for (uint32_t k = 0; k < i; k++)
+		if (same_key(&call->items[k], it))
+			return;
+	item_begin(o, it, out);
+	for (uint32_t k = i + 1; k < call->nr; k++)
+		if (same_key(&call->items[k], it))
+			item_begin(o, &call->items[k], out);
+}
+
 void fkv_owner_call(struct fkv_owner *o, struct fkv_call *call,
 		    struct fkv_out *out)
 {
@@ -330,13 +377,10 @@ void fkv_owner_call(struct fkv_owner *o, struct fkv_call *call,
 	call->pending++;
 	if (nr < call->nr)
 		call->pending -= call->nr - nr;
-	for (uint32_t i = 0; i < nr; i++) {
-		struct fkv_item *it;
-
-		it = &call->items[backwards(call) ? nr - 1 - i : i];
-		if (!it->done)
-			item_start(o, it, out);
-	}
+	if (call->op == FLUXONKV_OP_PUT_COMMIT)
+		commits_name_keys(o, call);
+	for (uint32_t i = 0; i < nr; i++)
+		items_start(o, call, backwards(call) ? nr - 1 - i : i, out);
 	if (--call->pending == 0) {
 		if (call->op == FLUXONKV_OP_STAT)
 			stat_finish(call);
