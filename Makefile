@@ -40,6 +40,8 @@ include tools/build.mk
 include tests/build.mk
 include tests/model/model.mk
 include tests/fuzz/fuzz.mk
+include tests/nth/nth.mk
+include tests/sim/sim.mk
 
 $(O)/%.o: %.c
 	@mkdir -p $(@D)

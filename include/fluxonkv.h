@@ -151,7 +151,8 @@ int fluxonkv_set_timeout(struct fluxonkv *client, unsigned int timeout_ms);
 /*
  * Get a holder. ENOENT: no such key. EDQUOT: over this client's cap of pinned
  * bytes. ENOSPC: on SSD, and no room in memory for it. EIO: its SSD copy could
- * not be read.
+ * not be read. A batch that fails as a whole (ENOMEM, ETIMEDOUT, ENOTCONN) may
+ * still have holders with status 0, which are to be released.
  */
 int fluxonkv_get(struct fluxonkv *client, const void *key, size_t key_len,
 		 struct fluxonkv_holder *ret_holder);
@@ -165,7 +166,8 @@ int fluxonkv_release_many(struct fluxonkv *client,
 
 /*
  * Copy a value to @buf. *ret_len is its length, also when ENOBUFS says that
- * it is larger than @size bytes; nothing is copied then.
+ * it is larger than @size bytes; nothing is copied then. While it is copied
+ * the value is held: EDQUOT, as for get.
  */
 int fluxonkv_get_into(struct fluxonkv *client, const void *key, size_t key_len,
 		      void *buf, uint64_t size, uint64_t *ret_len);

@@ -380,7 +380,17 @@ static void admin(struct fkv_gwconn *c, const struct fkv_call *call)
 	free(text);
 }
 
-static void bad_request(struct fkv_gwconn *c, uint64_t id, int err,
+/* What a body says that it is, if it has room for that. */
+static uint16_t op_of(const uint8_t *body, size_t size)
+{
+	struct fluxonkv_req req = { 0 };
+
+	if (size >= sizeof(req))
+		memcpy(&req, body, sizeof(req));
+	return req.op;
+}
+
+static void bad_request(struct fkv_gwconn *c, uint64_t id, uint16_t op, int err,
 			const char *why)
 {
 	c->g->stats.bad_requests++;
@@ -388,9 +398,18 @@ static void bad_request(struct fkv_gwconn *c, uint64_t id, int err,
 	if (err == -EMSGSIZE || !c->hello)
 		c->finish = true;
 	if (id)
-		send_error(c, id, 0, err, why);
-	else if (c->finish)
+		send_error(c, id, op, err, why);
+	/* without memory for a release that nobody waits for: its end is */
+	else if (c->finish || err == -ENOMEM)
 		fkv_gateway_conn_quit(c);
+}
+
+/* May it give something to hold? */
+static bool charges(const struct fkv_call *call)
+{
+	return call->op == FLUXONKV_OP_GET ||
+	       call->op == FLUXONKV_OP_PUT_BEGIN ||
+	       call->op == FLUXONKV_OP_PUT_COMMIT;
 }
 
 static void request(struct fkv_gwconn *c, uint64_t id, const uint8_t *body,
@@ -408,7 +427,7 @@ static void request(struct fkv_gwconn *c, uint64_t id, const uint8_t *body,
 		why = "the first request must be HELLO";
 	}
 	if (err) {
-		bad_request(c, id, err, why);
+		bad_request(c, id, op_of(body, size), err, why);
 		return;
 	}
 	call->client = c->client;
@@ -424,8 +443,8 @@ static void request(struct fkv_gwconn *c, uint64_t id, const uint8_t *body,
 	/* hits came before this request: keep that order for the policy */
 	if (c->pins)
 		fkv_pins_hits(c->pins, &c->g->cfg.ops->index, c->g->cfg.arg);
-	/* what it has released since the last count is not held against it */
-	if (c->pins && c->pins->pinned_bytes)
+	/* as it is now: the last count is of up to 100 ms ago */
+	if (c->pins && charges(call))
 		c->charged = c->g->cfg.ops->pinned(c->g->cfg.arg, c->client,
 						   fkv_pins_count(c->pins));
 	c->g->cfg.ops->call(c->g->cfg.arg, call);

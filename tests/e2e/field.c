@@ -1,65 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * field.c - what clients do in the stories of requirements learned in the
- * field, one word each. A word prints what it found and ends with 1 when
- * anything was not as expected.
+ * field.c - what clients do in the stories about bytes and room, one word each.
+ * A word prints what it found and ends with 1 when anything was not as
+ * expected.
  */
-#include <pthread.h>
-#include <stddef.h>
-#include <sys/mman.h>
-
-#include "story.h"
-
-/* A value whose first word says all the others, so that any length shows it. */
-static void mark(void *data, size_t len, uint64_t seed)
-{
-	uint8_t *p = data;
-	uint64_t w;
-
-	for (size_t i = 0; i < len; i += 8) {
-		w = seed * 0x9e3779b97f4a7c15ULL + i;
-		memcpy(p + i, &w, len - i < 8 ? len - i : 8);
-	}
-}
-
-static bool marked(const void *data, size_t len, uint64_t seed)
-{
-	const uint8_t *p = data;
-	uint64_t w;
-
-	for (size_t i = 0; i < len; i += 8) {
-		w = seed * 0x9e3779b97f4a7c15ULL + i;
-		if (memcmp(p + i, &w, len - i < 8 ? len - i : 8))
-			return false;
-	}
-	return true;
-}
-
-/* One buffer a thread, as large as any value here. */
-static void *scratch(void)
-{
-	static __thread uint8_t *p;
-
-	if (!p)
-		p = malloc(4 * MIB + KIB);
-	if (!p)
-		exit(1);
-	return p;
-}
-
-static int put_marked(struct fluxonkv *kv, const char *key, size_t len,
-		      uint64_t seed)
-{
-	void *p = scratch();
-
-	mark(p, len, seed);
-	return fluxonkv_put(kv, key, strlen(key), p, len, 0);
-}
-
-static bool persisted(struct fluxonkv *kv)
-{
-	return becomes(kv, "status", "\"persist_pending\"", 0, 20);
-}
+#include "field.h"
 
 /* ---- sizes: A6 ---- */
 
@@ -85,20 +30,6 @@ static bool exact(struct fluxonkv *kv, const char *name, size_t len,
 		check(p[i] == 0xa5 && p[64 + len + i] == 0xa5,
 		      "bytes beside the buffer");
 	return into.source == FLUXONKV_SERVED_SSD_LOCAL;
-}
-
-static bool held(struct fluxonkv *kv, const char *name, size_t len,
-		 uint64_t seed)
-{
-	struct fluxonkv_holder h;
-	int err = fluxonkv_get(kv, name, strlen(name), &h);
-
-	expect(err, 0, name);
-	if (err)
-		return false;
-	check(h.len == len && marked(h.data, len, seed), name);
-	fluxonkv_release(kv, &h);
-	return h.source == FLUXONKV_SERVED_SSD_LOCAL;
 }
 
 /* New values, 32 MiB of them, push everything else out of 16 MiB. */
@@ -241,16 +172,17 @@ static void flood_one(struct fluxonkv_into *into, unsigned int key)
 
 static void *flooder(void *arg)
 {
-	unsigned int first = (unsigned int)(uintptr_t)arg * 7919, n = flood_each;
+	unsigned int first = (unsigned int)(uintptr_t)arg * 7919;
+	unsigned int n = flood_each;
 	struct fluxonkv_into *into = calloc(n, sizeof(*into));
 	struct fluxonkv *kv = open_client();
-	char (*name)[32] = calloc(n, 32);
+	char *name = calloc(n, 32), *key = name;
 	uint8_t *buf = malloc((size_t)n * FLOOD_LEN);
 
 	fluxonkv_set_timeout(kv, 20000);
-	for (unsigned int i = 0; i < n; i++) {
-		into[i].key.data = name[i];
-		into[i].key.len = (size_t)sprintf(name[i], "flood/%u",
+	for (unsigned int i = 0; i < n; i++, key += 32) {
+		into[i].key.data = key;
+		into[i].key.len = (size_t)sprintf(key, "flood/%u",
 						  (first + i) % FLOOD_KEYS);
 		into[i].buf = buf + (size_t)i * FLOOD_LEN;
 		into[i].size = FLOOD_LEN;
@@ -299,18 +231,10 @@ static int do_flood(unsigned int threads, unsigned int each)
 
 #define MIXED_KEYS	4000u
 
-static uint32_t draw(void)
-{
-	static __thread uint64_t state = 1;
-
-	state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (uint32_t)(state >> 33);
-}
-
-/* 4 KiB to 4 MiB, as many of each power; one in ten is over 64 KiB. */
+/* 4 KiB to 4 MiB, as many of each power; one in 40 is over 64 KiB. */
 static size_t mixed_size(void)
 {
-	unsigned int power = 12 + draw() % (draw() % 10 ? 4 : 10);
+	unsigned int power = 12 + draw() % (draw() % 25 ? 4 : 10);
 
 	return (1u << power) + draw() % (1u << power) + 1;
 }
@@ -365,10 +289,12 @@ static int do_mixed(unsigned int puts)
 		len[k] = mixed_size();
 		seed[k] = i;
 		err = put_marked(kv, name, len[k], i);
-		if (err) {
+		if (err == -ENOSPC) {
 			retries++;
+			err = 0;
 			expect(put_marked(kv, name, len[k], i), 0, "again");
 		}
+		expect(err, 0, "put");
 		k = draw() % MIXED_KEYS;
 		sprintf(name, "mixed/%u", k);
 		err = fluxonkv_get(kv, name, strlen(name), &h);
@@ -415,6 +341,8 @@ static void take_all(struct fluxonkv *kv)
 			n_taken++;
 	}
 	check(n_taken > 10 && n_taken < 60, "there is no more room");
+	/* what was asked for in vain waits on for a while */
+	check(becomes(kv, "status", "\"waiting\"", 0, 8), "no waiter yet");
 	fluxonkv_set_timeout(kv, 10000);
 }
 
@@ -432,44 +360,34 @@ static void child_put(struct fluxonkv *kv, const char *step, const char *key)
 		_exit(1);
 }
 
-static void child(int ready, const char *step, const char *key)
+static void child(int ready, const char *what, const char *key)
 {
-	bool waits = !strncmp(step, "wait", 4);
+	bool waits = !strncmp(what, "wait", 4);
 	struct fluxonkv *kv = open_client();
 	struct fluxonkv_holder h;
 
 	if (waits && write(ready, "x", 1) != 1)
 		_exit(1);
-	if (!strcmp(step, "wait-get"))
+	if (!strcmp(what, "wait-get"))
 		fluxonkv_get(kv, "load/64", 7, &h);
-	else if (!strcmp(step, "wait-put"))
+	else if (!strcmp(what, "wait-put"))
 		put_marked(kv, key, MIB, 3);
-	else if (strcmp(step, "hold"))
-		child_put(kv, step, key);
+	else if (strcmp(what, "hold"))
+		child_put(kv, what, key);
 	else if (fluxonkv_get(kv, key, strlen(key), &h))
 		_exit(1);
-	if (waits)
-		_exit(1);
-	if (write(ready, "x", 1) != 1)
+	if (waits || write(ready, "x", 1) != 1)
 		_exit(1);
 	pause();
 	_exit(1);
 }
 
-/* A child does @step and is killed there; what it had is gone. */
-static void step(struct fluxonkv *kv, const char *what, const char *key)
+static pid_t begin_step(const char *what, const char *key)
 {
-	bool waits = !strncmp(what, "wait", 4);
-	int pipes[2], status;
-	uint64_t before;
+	int pipes[2];
 	pid_t pid;
 	char c;
 
-	expect(put_marked(kv, key, STEP_LEN, 1), 0, key);
-	check(persisted(kv), "persisted");
-	if (waits)
-		take_all(kv);
-	before = used_at_rest(kv);
 	if (pipe(pipes))
 		exit(1);
 	fflush(stdout);
@@ -479,26 +397,60 @@ static void step(struct fluxonkv *kv, const char *what, const char *key)
 	close(pipes[1]);
 	check(read(pipes[0], &c, 1) == 1, what);
 	close(pipes[0]);
-	if (waits)
-		check(becomes(kv, "status", "\"waiting\"", 1, 3), "it waits");
+	return pid;
+}
+
+static void end_step(struct fluxonkv *kv, pid_t pid)
+{
+	int status;
+
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	check(WIFSIGNALED(status), "it was killed where it should be");
 	check(becomes(kv, "status", "\"clients\"", 1, 3) &&
-	      becomes(kv, "status", "\"open_puts\"", 0, 3), "it is gone");
-	if (waits)
-		check(becomes(kv, "status", "\"waiting\"", 0, 6), "no waiter");
-	else
-		check(becomes(kv, "status", "\"pinned_bytes\"", 0, 3) &&
-		      becomes(kv, "status", "\"used_bytes\"", before, 3),
-		      "its room is back");
+	      becomes(kv, "status", "\"open_puts\"", 0, 7), "it is gone");
+}
+
+/* A child does @what and is killed there; what it had is gone. */
+static void step(struct fluxonkv *kv, const char *what, const char *key)
+{
+	uint64_t before;
+
+	if (failures)
+		return;
+	expect(put_marked(kv, key, STEP_LEN, 1), 0, key);
+	check(persisted(kv), "persisted");
+	before = used_at_rest(kv);
+	end_step(kv, begin_step(what, key));
+	check(becomes(kv, "status", "\"pinned_bytes\"", 0, 3) &&
+	      becomes(kv, "status", "\"used_bytes\"", before, 3),
+	      "its room is back");
 	held(kv, key, STEP_LEN, strcmp(what, "committed") ? 1 : 2);
-	if (waits)
-		expect(fluxonkv_release_many(kv, taken, n_taken), 0, "release");
 	expect(put_marked(kv, key, STEP_LEN, 4), 0, "another put");
 	held(kv, key, STEP_LEN, 4);
 	if (failures)
 		printf("so much for %s of %.20s\n", what, key);
+}
+
+/* Killed while they wait for room. */
+static void waiters(struct fluxonkv *kv)
+{
+	pid_t get, put;
+
+	expect(put_marked(kv, "waits", STEP_LEN, 1), 0, "waits");
+	check(persisted(kv), "persisted");
+	take_all(kv);
+	get = begin_step("wait-get", "waits");
+	put = begin_step("wait-put", "waits");
+	check(becomes(kv, "status", "\"waiting\"", 2, 3), "they wait");
+	kill(get, SIGKILL);
+	end_step(kv, put);
+	waitpid(get, NULL, 0);
+	check(becomes(kv, "status", "\"waiting\"", 0, 6), "no waiter");
+	held(kv, "waits", STEP_LEN, 1);
+	expect(fluxonkv_release_many(kv, taken, n_taken), 0, "release");
+	expect(put_marked(kv, "waits", STEP_LEN, 4), 0, "another put");
+	held(kv, "waits", STEP_LEN, 4);
 }
 
 static int do_steps(unsigned int times)
@@ -517,44 +469,132 @@ static int do_steps(unsigned int times)
 			step(kv, puts[k], by_message);
 		}
 	}
-	step(kv, "wait-get", "steps");
-	step(kv, "wait-put", "steps");
+	waiters(kv);
 	fluxonkv_close(kv);
 	return failures != 0;
 }
 
-static unsigned int number_of(char **argv, int argc, int i)
+/* ---- refill: A3, G2, G3, on a disk that takes seconds for a value ---- */
+
+/* A value of "story load". */
+static void loaded(struct fluxonkv *kv, const char *key, unsigned int seed)
 {
-	return i < argc ? (unsigned int)strtoul(argv[i], NULL, 10) : 0;
+	struct fluxonkv_holder h;
+	int err = fluxonkv_get(kv, key, strlen(key), &h);
+
+	expect(err, 0, key);
+	if (err)
+		return;
+	check(h.len == MIB && same(h.data, MIB, seed), key);
+	fluxonkv_release(kv, &h);
+}
+
+static pid_t reader_of(const char *key, unsigned int seed)
+{
+	struct fluxonkv *kv;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid)
+		return pid;
+	kv = open_client();
+	loaded(kv, key, seed);
+	fluxonkv_close(kv);
+	_exit(failures != 0);
+}
+
+/* Of two that wait for one read one is killed, then one that waits alone. */
+static int do_refill(void)
+{
+	struct fluxonkv *kv = open_client();
+	pid_t dies, lives;
+	int status;
+	double t = now();
+
+	dies = reader_of("load/1", 1);
+	check(becomes(kv, "refs", "\"fetches\"", 1, 3), "it is being read");
+	lives = reader_of("load/1", 1);
+	check(becomes(kv, "status", "\"clients\"", 3, 3), "two wait");
+	usleep(100000);
+	kill(dies, SIGKILL);
+	waitpid(dies, &status, 0);
+	check(WIFSIGNALED(status), "killed while it waited");
+	waitpid(lives, &status, 0);
+	check(WIFEXITED(status) && !WEXITSTATUS(status), "the other has it");
+	check(now() - t > 0.5, "the disk was slow");
+
+	dies = reader_of("load/2", 2);
+	check(becomes(kv, "refs", "\"fetches\"", 1, 3), "it is being read");
+	kill(dies, SIGKILL);
+	waitpid(dies, &status, 0);
+	check(WIFSIGNALED(status), "killed while it waited");
+	check(becomes(kv, "refs", "\"fetches\"", 0, 12), "the read ends");
+	loaded(kv, "load/2", 2);
+	check(number(kv, "status", "\"ssd_local\"") <= 2, "read once each");
+	check(becomes(kv, "status", "\"clients\"", 1, 3) &&
+	      becomes(kv, "status", "\"pinned_bytes\"", 0, 3), "pins are gone");
+	fluxonkv_close(kv);
+	return failures != 0;
+}
+
+/* ---- small pool: A2 ---- */
+
+/* Held from SSD, single, by message and in a batch, while all else changes. */
+static int do_small_pool(unsigned int puts)
+{
+	struct fluxonkv *kv = open_client(), *other = open_client();
+	struct fluxonkv_key k[2] = { { "pool/1", 6 }, { "pool/2", 6 } };
+	struct fluxonkv_holder one, many[2], fresh;
+	char name[32];
+
+	for (unsigned int i = 0; i < 3; i++) {
+		sprintf(name, "pool/%u", i);
+		expect(put_marked(kv, name, 70001, i), 0, name);
+	}
+	push_out(kv, "pool", 64 * KIB);
+	expect(fluxonkv_get(kv, "pool/0", 6, &one), 0, "hold");
+	expect(fluxonkv_get_many(kv, k, 2, many), 0, "hold");
+	check(one.source == FLUXONKV_SERVED_SSD_LOCAL &&
+	      many[1].source == FLUXONKV_SERVED_SSD_LOCAL, "from SSD");
+	for (unsigned int i = 0; i < puts && !failures; i++) {
+		sprintf(name, "new/%u", i);
+		expect(put_marked(other, name, 16 * KIB, i), 0, name);
+		if (i % 1000 == 500)
+			expect(fluxonkv_delete(other, "pool/0", 6), 0,
+			       "delete");
+		if (i % 1000 == 700)
+			expect(put_marked(other, "pool/0", 70001, i), 0, "new");
+		if (i % 1000 == 900) {
+			expect(fluxonkv_get(other, "pool/0", 6, &fresh), 0,
+			       "a new reader");
+			check(marked(fresh.data, 70001, i - 200), "new bytes");
+			fluxonkv_release(other, &fresh);
+		}
+		if (i % 100 == 0)
+			check(marked(one.data, 70001, 0) &&
+			      marked(many[0].data, 70001, 1) &&
+			      marked(many[1].data, 70001, 2), "held bytes");
+	}
+	expect(fluxonkv_release(kv, &one), 0, "release");
+	expect(fluxonkv_release_many(kv, many, 2), 0, "release");
+	fluxonkv_close(other);
+	fluxonkv_close(kv);
+	return failures != 0;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *word;
-		int (*plain)(void);
-		int (*one)(unsigned int a);
-		int (*two)(unsigned int a, unsigned int b);
-	} words[] = {
+	static const struct word words[] = {
 		{ "sizes", .plain = do_sizes },
 		{ "batch-load", .plain = do_batch_load },
 		{ "batch", .two = do_batch },
 		{ "flood", .two = do_flood },
 		{ "mixed", .one = do_mixed },
 		{ "steps", .one = do_steps },
+		{ "refill", .plain = do_refill },
+		{ "small-pool", .one = do_small_pool },
 	};
 
-	unsigned int a = number_of(argv, argc, 2), b = number_of(argv, argc, 3);
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (argc < 2 || strcmp(argv[1], words[i].word))
-			continue;
-		if (words[i].two)
-			return words[i].two(a, b);
-		return words[i].one ? words[i].one(a) : words[i].plain();
-	}
-	fprintf(stderr, "usage: field WORD [NUMBER [NUMBER]]\n");
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		fprintf(stderr, "\t%s\n", words[i].word);
-	return 2;
+	return run_word(words, sizeof(words) / sizeof(words[0]), argc, argv);
 }

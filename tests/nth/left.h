@@ -11,9 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* nth.c's: does this one fail? Is this thread's memory looked at? */
+/* nth.c's: may one fail now, this one? Is this thread's memory looked at? */
+bool left_armed(void);
 bool left_fails(void);
 bool left_counts(void);
+
+/* Where the last that failed was made: file and offset, for addr2line(1). */
+const char *left_failed_by(void);
 
 /* From here on allocations are noted, until stop says how many remain. */
 void left_start(void);

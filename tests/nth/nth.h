@@ -62,6 +62,12 @@ bool nth_right(void);
 void nth_all(const char *name, void (*scenario)(void *arg), void *arg);
 /* The same, its points being those of nth_io_fails(); allocations work. */
 void nth_all_io(const char *name, void (*scenario)(void *arg), void *arg);
+/*
+ * Points of another process, which @count says after the first run; each only,
+ * and those that @next steps to.
+ */
+void nth_some(const char *name, void (*scenario)(void *arg),
+	      uint64_t (*next)(uint64_t n), const _Atomic uint64_t *count);
 void nth_skip(const char *name, const char *why);
 
 /* The closing line; the exit status. */

@@ -110,7 +110,7 @@ static void list(struct world *w)
 /* Tables and the index of routes grow on the way. */
 static void long_list(struct world *w)
 {
-	for (unsigned int i = 0; i < 160; i += MANY) {
+	for (unsigned int i = 0; i < 80; i += MANY) {
 		struct world_key *k[MANY];
 
 		for (unsigned int j = 0; j < MANY; j++)

@@ -6,7 +6,7 @@
 
 #define PAGE		FKV_EXTENT_UNIT
 #define RING_PAGES	1024u
-#define OUTS		8192u		/* that a step has at most */
+#define OUTS		1024u		/* that a step has at most */
 
 static void outputs(struct world *w);
 

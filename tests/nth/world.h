@@ -4,8 +4,8 @@
  *
  * The cores are connected as in a standalone daemon; disks, hash and copy
  * threads answer at once, in order. A value is one tag in each of its pages,
- * its number and their number, so that wrong bytes are seen. Only the cores' allocations, and the
- * decoder's, may fail.
+ * its number and how many they are, so that wrong bytes are seen. Only what the
+ * cores and the decoder allocate may fail.
  *
  * For each key there is a set of what a get may find: one version, or, when a
  * change of it failed, that or another.
@@ -44,8 +44,7 @@ struct world {
 	struct fkv_ring *ring;
 	struct fkv_out out, mout;
 	uint64_t now, next_tag, client;
-	bool unknown;		/* the client's coming met a failure: it may
-				   get nothing but ENOMEM */
+	bool unknown;		/* its coming met a failure: all is ENOMEM */
 	struct fkv_in done[1024];
 	size_t nr_done;
 	struct fkv_entry *shown[512];

@@ -20,7 +20,7 @@ void sim_arena_put(struct sim_arena *a)
 	fkv_free(a);
 }
 
-static uint64_t pace(struct sim *s)
+uint64_t sim_client_pause(struct sim *s)
 {
 	return 1 + sim_delay(s, 2 * s->cfg.pace_ns);
 }
@@ -32,8 +32,10 @@ static void come(struct sim *s, struct sim_client *c)
 	memset(c, 0, sizeof(*c));
 	c->up = true;
 	c->id = ++s->next_client;
+	c->uid = (uint32_t)sim_random(s, 3);
+	c->came_ns = s->now_ns;
 	in.client = c->id;
-	in.uid = (uint32_t)sim_random(s, 3);
+	in.uid = c->uid;
 	if (sim_chance(s, 300)) {
 		c->arena_pages = 4 + sim_random(s, 64);
 		c->arena = fkv_zalloc(sizeof(*c->arena));
@@ -48,10 +50,31 @@ static void come(struct sim *s, struct sim_client *c)
 
 void sim_client_start(struct sim *s, uint32_t i)
 {
-	struct sim_client *c = &s->client[i];
+	come(s, &s->client[i]);
+}
 
-	come(s, c);
-	sim_at(s, s->now_ns + pace(s), SIM_CLIENT, i, c->id);
+static void count_death(struct sim *s, const struct sim_client *c)
+{
+	uint64_t *path = s->n.path;
+
+	path[SIM_PATH_KILL_HOLDING] += c->nr_held != 0;
+	path[SIM_PATH_KILL_PINNING] += sim_index_pinned(s, c->id) != 0;
+	path[SIM_PATH_KILL_OPEN] += c->nr_puts != 0;
+	path[SIM_PATH_KILL_WAITING] += c->nr_pends != 0;
+	path[SIM_PATH_KILL_EXPIRED] += c->nr_puts && c->stalled;
+	for (uint32_t i = 0; i < c->nr_puts; i++)
+		path[SIM_PATH_KILL_HALF] += c->put[i].written &&
+			c->put[i].written < sim_pages(c->put[i].len);
+	for (uint32_t i = 0; i < c->nr_pends; i++)
+		path[SIM_PATH_KILL_COPYING] +=
+			c->pend[i].op == FLUXONKV_OP_PUT_COMMIT &&
+			sim_io_copies(s, c->pend[i].item[0].id);
+}
+
+void sim_client_kill(struct sim *s, struct sim_client *c)
+{
+	count_death(s, c);
+	sim_client_leave(s, c);
 }
 
 /* Its memory is unmapped, its connection closed. */
@@ -80,11 +103,15 @@ static uint64_t timeout(struct sim *s)
 	};
 	uint64_t t = max[sim_random(s, FKV_ARRAY_SIZE(max))];
 
+	if (s->ending)
+		return 4 * FKV_SEC;
 	return t ? 1 + sim_delay(s, t) : 0;
 }
 
 static uint32_t some_key(struct sim *s)
 {
+	if (s->cfg.flat)
+		return (uint32_t)sim_random(s, s->cfg.keys);
 	return (uint32_t)sim_random(s, 1 + sim_random(s, s->cfg.keys));
 }
 
@@ -108,7 +135,8 @@ static void call(struct sim *s, struct sim_client *c, struct sim_pend *p,
 
 	p->id = ++s->next_call;
 	p->began = s->seq;
-	p->deadline_ns = s->now_ns + p->timeout_ns;
+	p->asked_ns = s->now_ns;
+	p->deadline_ns = FKV_NEVER;
 	k->client = c->id;
 	k->id = p->id;
 	k->flags = p->flags;
@@ -117,6 +145,26 @@ static void call(struct sim *s, struct sim_client *c, struct sim_pend *p,
 		c->id, p->id, p->op, p->nr, p->item[0].key,
 		(uint64_t)(p->timeout_ns / FKV_US));
 	sim_feed(s, &in);
+}
+
+void sim_client_called(struct sim *s, const struct fkv_call *k)
+{
+	struct sim_client *c = sim_client(s, k->client);
+
+	if (!c)
+		return;
+	c->counted = sim_index_pinned(s, c->id);
+	fkv_owner_client_pins(s->owner, c->id, c->counted);
+	for (uint32_t i = 0; i < c->nr_pends; i++) {
+		struct sim_pend *p = &c->pend[i];
+
+		if (p->id != k->id)
+			continue;
+		p->deadline_ns = s->now_ns + p->timeout_ns;
+		for (uint32_t j = 0; j < p->nr; j++)
+			sim_books_wants(s, p->op == FLUXONKV_OP_PUT_BEGIN ?
+					p->item[j].len : 0);
+	}
 }
 
 static struct fkv_call *keyed(struct sim *s, struct sim_pend *p)
@@ -178,7 +226,7 @@ static bool room_to_hold(const struct sim_client *c)
 		SIM_HELD_MAX - SIM_BATCH_MAX;
 }
 
-/* Commit, abort or extend one open put; after the first two it writes no more. */
+/* Commit, abort or extend a put; after the first two it is not written. */
 static void put_call(struct sim *s, struct sim_client *c, uint32_t at,
 		     uint16_t op)
 {
@@ -189,7 +237,7 @@ static void put_call(struct sim *s, struct sim_client *c, uint32_t at,
 	p->item[0].key = put.key;
 	p->item[0].len = put.len;
 	p->item[0].id = k->items[0].id = put.id;
-	if (op == FLUXONKV_OP_PUT_COMMIT && room_to_hold(c) &&
+	if (op == FLUXONKV_OP_PUT_COMMIT && room_to_hold(c) && !s->ending &&
 	    sim_chance(s, 200))
 		k->items[0].flags = FLUXONKV_COMMIT_HOLD;
 	p->item[0].flags = k->items[0].flags;
@@ -260,53 +308,52 @@ static void end_a_put(struct sim *s, struct sim_client *c)
 			 FLUXONKV_OP_PUT_COMMIT : FLUXONKV_OP_PUT_ABORT);
 }
 
-static void act(struct sim *s, struct sim_client *c)
+/* What is neither get, put nor release. */
+static void act_rarely(struct sim *s, struct sim_client *c)
 {
-	uint64_t what = sim_random(s, 100);
+	uint64_t what = sim_random(s, 17);
 
-	if (c->nr_pends == SIM_PENDS_MAX)
-		return;
-	if (what < 30 && room_to_hold(c))
-		keyed_call(s, c, FLUXONKV_OP_GET, sim_chance(s, 300) ?
-			   FLUXONKV_REQ_INTO : 0);
-	else if (what < 55 && c->nr_puts + 3 * c->nr_pends <
-		 SIM_PUTS_MAX - 3 && !s->ending)
-		put_begin(s, c);
-	else if (what < 84)
-		release_some(s, c);
-	else if (what < 87)
+	if (what < 4)
 		keyed_call(s, c, FLUXONKV_OP_DELETE, 0);
-	else if (what < 91)
+	else if (what < 8)
 		keyed_call(s, c, FLUXONKV_OP_STAT, sim_chance(s, 500) ?
 			   FLUXONKV_REQ_WARM : 0);
-	else if (what < 93)
+	else if (what < 10)
 		list(s, c);
-	else if (what < 95)
+	else if (what < 12)
 		count(s, c);
-	else if (what < 97 && c->nr_puts)
+	else if (what < 14 && c->nr_puts)
 		put_call(s, c, (uint32_t)sim_random(s, c->nr_puts),
 			 FLUXONKV_OP_PUT_EXTEND);
-	else if (what < 98)
+	else
 		end_a_put(s, c);
 }
 
-void sim_client_event(struct sim *s, const struct sim_event *ev)
+static void act(struct sim *s, struct sim_client *c)
 {
-	struct sim_client *c = &s->client[ev->a];
+	uint64_t what = sim_random(s, 100);
+	bool into = sim_chance(s, 300);
 
-	if (s->ending)
+	if (c->nr_pends == SIM_PENDS_MAX)
 		return;
-	if (!c->up) {
-		sim_client_start(s, (uint32_t)ev->a);
-		return;
-	}
-	if (sim_chance(s, s->cfg.p_die)) {
-		s->n.deaths++;
-		sim_client_leave(s, c);
-	} else {
-		act(s, c);
-	}
-	sim_at(s, s->now_ns + pace(s), SIM_CLIENT, ev->a, c->id);
+	if (what < s->cfg.p_get && room_to_hold(c))
+		keyed_call(s, c, FLUXONKV_OP_GET,
+			   into ? FLUXONKV_REQ_INTO : 0);
+	else if (what < s->cfg.p_get + s->cfg.p_put &&
+		 c->nr_puts + 3 * c->nr_pends < SIM_PUTS_MAX - 3)
+		put_begin(s, c);
+	else if (what < 90)
+		release_some(s, c);
+	else
+		act_rarely(s, c);
+}
+
+void sim_client_act(struct sim *s, uint32_t i)
+{
+	if (s->client[i].up)
+		act(s, &s->client[i]);
+	else
+		sim_client_start(s, i);
 }
 
 static void write_page(struct sim *s, struct sim_client *c,
@@ -322,9 +369,13 @@ static void write_page(struct sim *s, struct sim_client *c,
 }
 
 /* Until its next write: now and then longer than a put may stay open. */
-static uint64_t write_pause(struct sim *s, uint64_t max_ns)
+static uint64_t write_pause(struct sim *s, struct sim_client *c,
+			    uint64_t max_ns)
 {
-	if (sim_chance(s, s->cfg.p_stall))
+	bool stalls = sim_fault(s, SIM_FAULT_STALL);
+
+	c->stalled |= stalls;
+	if (stalls)
 		return 50 * FKV_SEC + sim_random(s, 60 * FKV_SEC);
 	return sim_delay(s, max_ns);
 }
@@ -338,8 +389,8 @@ static void written(struct sim *s, struct sim_client *c, uint32_t at)
 	else if (what < 85 && c->nr_pends < SIM_PENDS_MAX)
 		put_call(s, c, at, FLUXONKV_OP_PUT_ABORT);
 	else
-		sim_at(s, s->now_ns + write_pause(s, 10 * FKV_MS), SIM_WRITE,
-		       (uint64_t)(c - s->client), c->put[at].id);
+		sim_at(s, s->now_ns + write_pause(s, c, 10 * FKV_MS),
+		       SIM_WRITE, (uint64_t)(c - s->client), c->put[at].id);
 }
 
 /* The client of an open put writes some more of it, or ends it. */
@@ -365,7 +416,7 @@ void sim_client_write(struct sim *s, const struct sim_event *ev)
 		written(s, c, at);
 		return;
 	}
-	sim_at(s, s->now_ns + write_pause(s, FKV_MS), SIM_WRITE, ev->a,
+	sim_at(s, s->now_ns + write_pause(s, c, FKV_MS), SIM_WRITE, ev->a,
 	       ev->b);
 }
 
@@ -378,13 +429,37 @@ void sim_last_put(struct sim *s)
 	come(s, c);
 	p = pend(s, c, FLUXONKV_OP_PUT_BEGIN, 1);
 	k = keyed(s, p);
-	p->timeout_ns = 4 * FKV_SEC;
 	p->item[0].len = s->cfg.pages * 3 / 4 * SIM_PAGE;
 	if (c->arena)
 		p->item[0].len = SIM_PAGE;
 	if (s->cfg.client_cap)
 		p->item[0].len = fkv_min_u64(s->cfg.client_cap,
 					     p->item[0].len);
+	if (s->cfg.uid_cap)
+		p->item[0].len = fkv_min_u64(s->cfg.uid_cap, p->item[0].len);
 	k->items[0].len = p->item[0].len;
+	call(s, c, p, k);
+}
+
+/* All of it, and its commit. */
+void sim_last_commit(struct sim *s)
+{
+	struct sim_client *c = &s->client[0];
+	struct sim_put *put = &c->put[0];
+
+	while (put->written < sim_pages(put->len))
+		write_page(s, c, put, put->written++);
+	s->last_key = put->key;
+	put_call(s, c, 0, FLUXONKV_OP_PUT_COMMIT);
+}
+
+void sim_last_get(struct sim *s)
+{
+	struct sim_client *c = &s->client[0];
+	struct sim_pend *p = pend(s, c, FLUXONKV_OP_GET, 1);
+	struct fkv_call *k = fkv_call_create(p->op, 1);
+
+	p->item[0].key = s->last_key;
+	k->items[0].key = fkv_key_get(s->key[p->item[0].key]);
 	call(s, c, p, k);
 }

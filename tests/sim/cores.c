@@ -36,13 +36,17 @@ static void owner_step(struct sim *s, const struct fkv_in *in)
 	s->seq++;
 	if (in->type == FKV_IN_MSG)
 		say_msg(s, "to owner", in->msg);
-	if (in->type == FKV_IN_MSG && !in->msg->res &&
-	    (in->msg->type == FKV_MSG_PUT_DONE_R ||
-	     in->msg->type == FKV_MSG_DELETE_R))
-		sim_told(s, in->msg);
+	if (in->type == FKV_IN_MSG)
+		sim_books_granted(s, in->msg);
 	if (in->type == FKV_IN_MSG && in->msg->type == FKV_MSG_RETIRE)
 		sim_io_void(s, sim_key_of(in->msg->key), 0, in->msg->put_id);
+	if (in->type == FKV_IN_CALL)
+		sim_client_called(s, in->call);
+	/* what ends the process without memory is no allocation of a step's */
+	fkv_assert(!fkv_out_reserve(&s->out, 4096));
+	s->in_core = 1 + SIM_OWNER;
 	fkv_owner_step(s->owner, s->now_ns, in, &s->out);
+	s->in_core = 0;
 }
 
 /* What came out of the master: seen in order, then what it forgot. */
@@ -51,6 +55,8 @@ static void master_saw(struct sim *s, size_t from)
 	for (size_t i = from; i < s->mout.n; i++)
 		sim_saw_answer(s, &s->mout.cmds[i].msg);
 	sim_effects_poll(s);
+	sim_books_limits(s, from);
+	sim_books_check(s);
 }
 
 /* An eviction's answer may be overtaken by the end of its extent. */
@@ -63,7 +69,7 @@ static void check_refused(struct sim *s, enum fkv_msg_type type, bool held)
 		return;
 	s->refused = st.bad_messages;
 	sim_check(s, s->cfg.delayed && type == FKV_MSG_EVICTED && held,
-		  "the master refused a %s", names[type]);
+		  "(4) the master refused a %s", names[type]);
 }
 
 static void master_step(struct sim *s, struct fkv_msg *msg)
@@ -75,7 +81,11 @@ static void master_step(struct sim *s, struct fkv_msg *msg)
 	s->seq++;
 	if (s->cfg.delayed)
 		say_msg(s, "at master", msg);
+	sim_books_got(s, msg);
+	fkv_assert(!fkv_out_reserve(&s->mout, 4096));
+	s->in_core = 1 + SIM_MASTER;
 	fkv_master_step(s->master, s->now_ns, msg, &s->mout);
+	s->in_core = 0;
 	check_refused(s, type, held);
 	master_saw(s, from);
 	master_outputs(s);
@@ -207,13 +217,44 @@ static void commands(struct sim *s)
 	s->out.n = 0;
 }
 
-void sim_feed(struct sim *s, const struct fkv_in *in)
+static void feed(struct sim *s, const struct fkv_in *in)
 {
 	fkv_assert(!s->draining);
 	s->draining = true;
 	owner_step(s, in);
 	commands(s);
 	s->draining = false;
+}
+
+void sim_feed(struct sim *s, const struct fkv_in *in)
+{
+	struct sim_later *l;
+
+	if (!s->frozen[SIM_OWNER] && !s->later) {
+		feed(s, in);
+		return;
+	}
+	l = fkv_zalloc(sizeof(*l));
+	fkv_assert(l);
+	l->in = *in;
+	*s->later_tail = l;
+	s->later_tail = &l->next;
+}
+
+/* What came in while the owner was frozen. */
+void sim_feed_later(struct sim *s)
+{
+	s->n.path[SIM_PATH_THAW] += s->later != NULL;
+	while (s->later) {
+		struct sim_later *l = s->later;
+
+		feed(s, &l->in);
+		sim_check_all(s);
+		s->later = l->next;
+		if (!s->later)
+			s->later_tail = &s->later;
+		fkv_free(l);
+	}
 }
 
 void sim_to_master(struct sim *s)
@@ -240,41 +281,69 @@ void sim_hits(struct sim *s, struct fkv_entry *e, uint64_t n)
 	sim_feed(s, &in);
 }
 
+static uint64_t deadline_of(const struct sim *s, enum sim_core core)
+{
+	if (s->frozen[core] || (!s->cfg.delayed && s->frozen[SIM_OWNER]))
+		return FKV_NEVER;
+	return core == SIM_OWNER ? fkv_owner_deadline(s->owner) :
+		fkv_master_deadline(s->master);
+}
+
+static uint64_t tick_at(struct sim *s, enum sim_core core)
+{
+	uint64_t next = deadline_of(s, core);
+
+	if (next == FKV_NEVER)
+		return FKV_NEVER;
+	if (next != s->tick_for[core]) {
+		sim_reseed(s, next + core);
+		s->tick_for[core] = next;
+		s->tick_at[core] = fkv_max_u64(next, s->now_ns) +
+			sim_delay(s, 2 * FKV_MS);
+	}
+	return s->tick_at[core];
+}
+
 /* Is a core's deadline due, and late enough, before the next event? */
 bool sim_tick_due(struct sim *s, uint64_t before_ns)
 {
-	uint64_t next = fkv_min_u64(fkv_master_deadline(s->master),
-				    fkv_owner_deadline(s->owner));
+	uint64_t owner = tick_at(s, SIM_OWNER);
 
-	if (next == FKV_NEVER)
-		return false;
-	if (next != s->tick_for) {
-		s->tick_for = next;
-		s->tick_at = fkv_max_u64(next, s->now_ns) +
-			sim_delay(s, 2 * FKV_MS);
-	}
-	return s->tick_at <= before_ns;
+	return fkv_min_u64(owner, tick_at(s, SIM_MASTER)) <= before_ns;
+}
+
+static void tick_master(struct sim *s)
+{
+	size_t from = s->mout.n;
+
+	s->seq++;
+	s->draining = true;
+	fkv_assert(!fkv_out_reserve(&s->mout, 4096));
+	s->in_core = 1 + SIM_MASTER;
+	fkv_master_tick(s->master, s->now_ns, &s->mout);
+	s->in_core = 0;
+	master_saw(s, from);
+	master_outputs(s);
+	commands(s);
+	s->draining = false;
 }
 
 void sim_tick(struct sim *s)
 {
 	struct fkv_in in = { .type = FKV_IN_TICK };
+	uint64_t owner = tick_at(s, SIM_OWNER);
+	uint64_t when = fkv_min_u64(owner, tick_at(s, SIM_MASTER));
 
-	s->now_ns = fkv_max_u64(s->now_ns, s->tick_at);
-	s->tick_for = 0;
-	s->draining = true;
-	if (fkv_master_deadline(s->master) <= s->now_ns) {
-		size_t from = s->mout.n;
-
-		s->seq++;
-		fkv_master_tick(s->master, s->now_ns, &s->mout);
-		master_saw(s, from);
-		master_outputs(s);
-		commands(s);
+	s->now_ns = fkv_max_u64(s->now_ns, when);
+	sim_reseed(s, when);
+	if (deadline_of(s, SIM_MASTER) <= s->now_ns) {
+		s->tick_for[SIM_MASTER] = 0;
+		tick_master(s);
 	}
-	s->draining = false;
-	if (fkv_owner_deadline(s->owner) <= s->now_ns)
+	if (deadline_of(s, SIM_OWNER) <= s->now_ns) {
+		s->tick_for[SIM_OWNER] = 0;
 		sim_feed(s, &in);
+	}
 }
 
 static void fifo_done(struct sim_fifo *f)
@@ -291,4 +360,10 @@ void sim_posts_done(struct sim *s)
 {
 	fifo_done(&s->to_master);
 	fifo_done(&s->to_owner);
+	while (s->later) {
+		struct sim_later *l = s->later;
+
+		s->later = l->next;
+		fkv_free(l);
+	}
 }

@@ -26,11 +26,28 @@ void sim_readers(struct sim *s, uint64_t offset, uint64_t len, int add)
 	for (uint32_t i = 0; i < sim_pages(len); i++) {
 		struct sim_page *p = page_at(s, offset + i * SIM_PAGE);
 
-		fkv_assert(add > 0 || p->readers);
+		sim_check(s, add > 0 || p->readers,
+			  "(1) page %lu has no reader to leave",
+			  offset / SIM_PAGE + i);
+		if (add < 0)
+			p->idle_ns = s->now_ns;
 		sim_check(s, add < 0 || !p->writer,
 			  "(2) page %lu has a reader while op %lu may write it",
 			  offset / SIM_PAGE + i, p->writer);
 		p->readers += (uint32_t)add;
+	}
+}
+
+/* A published entry: like a reader, but it may be taken away. */
+void sim_show(struct sim *s, uint64_t offset, uint64_t len, int add)
+{
+	for (uint32_t i = 0; i < sim_pages(len); i++) {
+		struct sim_page *p = page_at(s, offset + i * SIM_PAGE);
+		uint64_t idle = p->idle_ns;
+
+		p->shown += (uint32_t)add;
+		sim_readers(s, offset + i * SIM_PAGE, SIM_PAGE, add);
+		p->idle_ns = idle;
 	}
 }
 
@@ -90,6 +107,7 @@ static void planned(struct sim *s, uint64_t id, const struct fkv_msg *msg)
 	op->extent = msg->extent;
 	op->offset = msg->offset;
 	op->writer = true;
+	s->exposed += sim_pages(op->len);
 	for (uint32_t i = 0; i < sim_pages(op->len); i++) {
 		struct sim_page *p = page_at(s, op->offset + i * SIM_PAGE);
 
@@ -100,6 +118,7 @@ static void planned(struct sim *s, uint64_t id, const struct fkv_msg *msg)
 			  "while it has readers", op->offset / SIM_PAGE + i,
 			  id);
 		p->writer = id;
+		p->extent = msg->extent;
 	}
 }
 
@@ -107,15 +126,17 @@ static void written(struct sim *s, uint64_t id)
 {
 	struct sim_op *op = sim_op(s, id);
 
-	sim_check(s, op->writer, "op %lu ends without a plan", id);
+	sim_check(s, op->writer, "(2) op %lu ends without a plan", id);
 	sim_check(s, !sim_io_reads_into(s, id),
 		  "(2) op %lu is over while I/O still writes to it", id);
 	op->writer = false;
+	s->exposed -= sim_pages(op->len);
 	for (uint32_t i = 0; i < sim_pages(op->len); i++) {
 		struct sim_page *p = page_at(s, op->offset + i * SIM_PAGE);
 
 		fkv_assert(p->writer == id);
 		p->writer = 0;
+		p->idle_ns = s->now_ns;
 	}
 }
 
@@ -142,9 +163,21 @@ void sim_saw_request(struct sim *s, const struct fkv_msg *msg)
 		op->began = msg->type;
 		op->key = sim_key_of(msg->key);
 		op->len = msg->len;
+		op->flags = msg->flags;
+		op->class = msg->type == FKV_MSG_PUT_START ? FKV_CLASS_PUT :
+			msg->class;
+		break;
+	case FKV_MSG_SSD_COMMIT:
+		sim_io_committed(s, msg);
+		break;
+	case FKV_MSG_GET_DONE:
+		sim_content(s, "filled", sim_op(s, msg->op)->key,
+			    sim_op(s, msg->op)->put_id,
+			    sim_op(s, msg->op)->offset,
+			    sim_op(s, msg->op)->len);
+		written(s, msg->op);
 		break;
 	case FKV_MSG_PUT_DONE:
-	case FKV_MSG_GET_DONE:
 	case FKV_MSG_GET_REVOKE:
 		written(s, msg->op);
 		break;
@@ -174,14 +207,20 @@ static void put_done(struct sim *s, const struct fkv_msg *msg)
 	struct sim_op *op = sim_op(s, msg->op);
 	struct sim_version *v = sim_version(s, msg->put_id);
 
-	sim_check(s, v && !v->tag, "put_id %lx is given twice", msg->put_id);
+	sim_check(s, v && !v->tag, "(3) put_id %lx is given twice",
+		  msg->put_id);
 	*v = (struct sim_version){
 		.key = op->key,
 		.tag = msg->op,
 		.len = op->len,
 	};
-	sim_check(s, op->extent == msg->extent, "PUT_DONE_R of other extent");
-	sim_effect(s, op->key, msg->put_id, msg->op);
+	sim_check(s, !(op->flags & FLUXONKV_PUT_EXCL) ||
+		  !sim_current(s, op->key),
+		  "(3) an exclusive put of key %u replaces %lx", op->key,
+		  sim_current(s, op->key));
+	sim_check(s, op->extent == msg->extent,
+		  "(4) PUT_DONE_R of another extent");
+	sim_effect(s, op->key, msg->put_id);
 	sim_content(s, "put", op->key, msg->put_id, op->offset, op->len);
 }
 
@@ -190,6 +229,8 @@ static void get_plan(struct sim *s, const struct fkv_msg *msg)
 	struct sim_op *op = sim_op(s, msg->op);
 
 	op->len = msg->len;
+	op->put_id = msg->put_id;
+	sim_version(s, msg->put_id)->uses++;
 	if (msg->source == FLUXONKV_SOURCE_SSD_LOCAL) {
 		planned(s, msg->op, msg);
 		return;
@@ -201,6 +242,7 @@ static void get_plan(struct sim *s, const struct fkv_msg *msg)
 /* A message from the master. */
 void sim_saw_answer(struct sim *s, const struct fkv_msg *msg)
 {
+	sim_books_sent(s, msg);
 	switch (msg->type) {
 	case FKV_MSG_PUT_PLAN:
 		if (!msg->res)
@@ -216,8 +258,7 @@ void sim_saw_answer(struct sim *s, const struct fkv_msg *msg)
 		break;
 	case FKV_MSG_DELETE_R:
 		if (!msg->res)
-			sim_effect(s, sim_op(s, msg->op)->key, 0,
-				   msg->op);
+			sim_effect(s, sim_op(s, msg->op)->key, 0);
 		break;
 	default:
 		break;

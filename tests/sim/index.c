@@ -52,13 +52,17 @@ void sim_index_publish(struct sim *s, struct fkv_entry *e)
 	ie->live = true;
 	sim_say(s, "publish key %u %lx", ie->key, ie->put_id);
 	sim_content(s, "publish", ie->key, ie->put_id, ie->offset, ie->len);
-	sim_readers(s, ie->offset, ie->len, 1);
+	sim_check(s, sim_version(s, ie->put_id)->granted,
+		  "(6) key %u %lx is published without a grant", ie->key,
+		  ie->put_id);
+	sim_show(s, ie->offset, ie->len, 1);
 }
 
 static void kill_entry(struct sim *s, struct sim_ientry *ie)
 {
 	ie->live = false;
-	sim_readers(s, ie->offset, ie->len, -1);
+	sim_version(s, ie->put_id)->granted = false;
+	sim_show(s, ie->offset, ie->len, -1);
 }
 
 void sim_index_retire(struct sim *s, struct fkv_entry *e)
@@ -70,6 +74,7 @@ void sim_index_retire(struct sim *s, struct fkv_entry *e)
 		ie = add(s, e);
 	sim_check(s, !ie->retired, "an entry is retired twice");
 	sim_say(s, "retire key %u %lx", ie->key, ie->put_id);
+	s->n.path[SIM_PATH_RETIRED_PINNED] += ie->pins != 0;
 	if (ie->live)
 		kill_entry(s, ie);
 	ie->retired = true;
@@ -99,7 +104,7 @@ static void pin(struct sim *s, struct sim_ientry *ie, uint64_t client,
 		.offset = ie->offset,
 		.len = ie->len,
 	};
-	s->n.pins++;
+	s->n.path[SIM_PATH_PIN]++;
 	ie->pins++;
 	ie->hits++;
 	sim_check(s, sim_current(s, ie->key) == ie->put_id,
@@ -139,6 +144,16 @@ void sim_index_client_gone(struct sim *s, uint64_t client)
 			unpin(s, i);
 }
 
+uint64_t sim_index_pinned(const struct sim *s, uint64_t client)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < s->nr_pins; i++)
+		if (s->pin[i].client == client)
+			n += fkv_extent_bytes(s->pin[i].len);
+	return n;
+}
+
 /* Some client hits some entry. */
 void sim_index_read(struct sim *s)
 {
@@ -156,18 +171,18 @@ enum fkv_evict_result sim_index_evict(struct sim *s, struct fkv_entry *e)
 {
 	struct sim_ientry *ie = find(s, e);
 	struct sim_client *c = &s->client[sim_random(s, s->cfg.clients)];
-	bool race = sim_chance(s, 50);
+	bool race = sim_fault(s, SIM_FAULT_PIN_RACE);
 
 	if (!ie || ie->hidden) {
 		if (ie && ie->live) {
 			kill_entry(s, ie);
 			del(s, ie);
 		}
-		s->n.evict_ok++;
+		s->n.path[SIM_PATH_EVICT_OK]++;
 		return FKV_EVICT_OK;
 	}
 	if (!ie->live || ie->pins) {
-		s->n.evict_busy += ie->live;
+		s->n.path[SIM_PATH_EVICT_BUSY] += ie->live;
 		return ie->live ? FKV_EVICT_BUSY : FKV_EVICT_HELD;
 	}
 	/* a reader that pins between the peek and the retirement */
@@ -175,11 +190,11 @@ enum fkv_evict_result sim_index_evict(struct sim *s, struct fkv_entry *e)
 		pin(s, ie, c->id, sim_delay(s, FKV_SEC));
 	kill_entry(s, ie);
 	if (!ie->pins) {
-		s->n.evict_ok++;
+		s->n.path[SIM_PATH_EVICT_OK]++;
 		del(s, ie);
 		return FKV_EVICT_OK;
 	}
-	s->n.evict_held++;
+	s->n.path[SIM_PATH_EVICT_HELD]++;
 	sim_index_retire(s, e);
 	return FKV_EVICT_HELD;
 }
@@ -215,6 +230,7 @@ void sim_index_hits(struct sim *s)
 		struct sim_ientry *ie = &s->index[i];
 
 		if (ie->live && ie->hits) {
+			sim_version(s, ie->put_id)->uses++;
 			sim_hits(s, ie->entry, ie->hits);
 			ie->hits = 0;
 		}

@@ -46,7 +46,7 @@ uint64_t sim_current(const struct sim *s, uint32_t key)
 	return h->n ? h->at[h->n - 1].put_id : 0;
 }
 
-void sim_effect(struct sim *s, uint32_t key, uint64_t put_id, uint64_t op)
+void sim_effect(struct sim *s, uint32_t key, uint64_t put_id)
 {
 	struct sim_history *h = &s->history[key];
 
@@ -64,8 +64,6 @@ void sim_effect(struct sim *s, uint32_t key, uint64_t put_id, uint64_t op)
 	h->at[h->n++] = (struct sim_state){
 		.seq = s->seq,
 		.put_id = put_id,
-		.op = op,
-		.told = op ? 0 : s->seq,
 	};
 }
 
@@ -82,8 +80,8 @@ void sim_effects_poll(struct sim *s)
 			continue;
 		sim_check(s, !now, "(3) key %u became %lx without a put", k,
 			  now);
-		s->n.lost++;
-		sim_effect(s, k, 0, 0);
+		s->n.path[SIM_PATH_LOST]++;
+		sim_effect(s, k, 0);
 	}
 }
 
@@ -100,42 +98,6 @@ bool sim_was_current(const struct sim *s, uint32_t key, uint64_t put_id,
 			return false;
 	}
 	return !put_id;
-}
-
-/*
- * A get may join a fetch whose answer is on its way, while the change that
- * followed at the master is not known to the owner. With one owner nobody can
- * know of that change yet, so the older answer is still right.
- */
-bool sim_may_get(const struct sim *s, uint32_t key, uint64_t put_id,
-		 uint64_t from_seq)
-{
-	const struct sim_history *h = &s->history[key];
-	size_t i = h->n;
-
-	if (s->cfg.strict)
-		return sim_was_current(s, key, put_id, from_seq);
-	while (i--) {
-		if (h->at[i].put_id == put_id)
-			return true;
-		if (h->at[i].told && h->at[i].told < from_seq)
-			return false;
-	}
-	return !put_id;
-}
-
-void sim_told(struct sim *s, const struct fkv_msg *msg)
-{
-	struct sim_history *h = &s->history[sim_op(s, msg->op)->key];
-
-	for (size_t i = h->n; i--;) {
-		if (h->at[i].op != msg->op)
-			continue;
-		h->at[i].told = s->seq;
-		return;
-	}
-	sim_fail(s, "the owner is told of op %lu, which had no effect",
-		 msg->op);
 }
 
 bool sim_was_present(const struct sim *s, uint32_t key, uint64_t from_seq)
@@ -168,14 +130,19 @@ void sim_check_all(struct sim *s)
 {
 	struct fkv_master_stats m;
 
+	s->rule = "(4) the books of the owner";
 	fkv_owner_check(s->owner);
+	s->rule = "(4) the books of the master";
 	fkv_master_check(s->master);
+	s->rule = "(7) the books of the ring";
 	if (s->ring)
 		fkv_ring_check(s->ring);
+	s->rule = NULL;
 	fkv_master_get_stats(s->master, &m);
 	sim_check(s, m.used + m.free == m.capacity,
 		  "(4) used %lu + free %lu is not %lu", m.used, m.free,
 		  m.capacity);
+	sim_books_full(s, &m);
 	sim_index_check(s);
 	sim_deadlines(s);
 }
@@ -207,6 +174,7 @@ void sim_check_end(struct sim *s)
 		  "(put %lu target %lu persist %lu held %lu pinned %lu)",
 		  m.unevictable, m.cause_bytes[1], m.cause_bytes[2],
 		  m.cause_bytes[3], m.cause_bytes[4], m.pinned_bytes);
-	sim_check(s, !o.stale_tokens, "%lu completions had no one waiting",
+	sim_books_end(s);
+	sim_check(s, !o.stale_tokens, "(10) %lu completions had no one waiting",
 		  o.stale_tokens);
 }

@@ -13,6 +13,21 @@ static uint64_t next(struct sim *s)
 	return z ^ (z >> 31);
 }
 
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	uint64_t z = (a ^ b * 0x9e3779b97f4a7c15ULL) * 0xff51afd7ed558ccdULL;
+
+	z = (z ^ (z >> 32)) * 0xc4ceb9fe1a85ec53ULL;
+	return z ^ (z >> 29);
+}
+
+void sim_reseed(struct sim *s, uint64_t id)
+{
+	s->event_id = mix(s->cfg.seed, id);
+	s->event_children = 0;
+	s->rng = s->event_id;
+}
+
 uint64_t sim_random(struct sim *s, uint64_t below)
 {
 	return below ? next(s) % below : 0;
@@ -34,17 +49,11 @@ static bool before(const struct sim_event *a, const struct sim_event *b)
 	       (a->when == b->when && a->order < b->order);
 }
 
-void sim_at(struct sim *s, uint64_t when_ns, enum sim_event_type type,
-	    uint64_t a, uint64_t b)
+static void push(struct sim *s, struct sim_event ev)
 {
-	struct sim_event ev = {
-		.when = when_ns,
-		.order = s->event_order++,
-		.type = type,
-		.a = a,
-		.b = b,
-	};
 	size_t i;
+
+	ev.order = s->event_order++;
 
 	if (s->nr_events == s->room_events) {
 		s->room_events = s->room_events ? 2 * s->room_events : 256;
@@ -58,6 +67,30 @@ void sim_at(struct sim *s, uint64_t when_ns, enum sim_event_type type,
 		i = (i - 1) / 2;
 	}
 	s->heap[i] = ev;
+}
+
+/* What an event leads to is told by which one it is, not by when it comes. */
+void sim_at(struct sim *s, uint64_t when_ns, enum sim_event_type type,
+	    uint64_t a, uint64_t b)
+{
+	push(s, (struct sim_event){
+		.when = when_ns,
+		.id = mix(s->event_id, ++s->event_children),
+		.type = type,
+		.a = a,
+		.b = b,
+	});
+}
+
+void sim_act_at(struct sim *s, uint64_t when_ns, uint32_t actor, uint32_t n)
+{
+	push(s, (struct sim_event){
+		.when = when_ns,
+		.id = mix(actor, n),
+		.type = SIM_ACT,
+		.a = actor,
+		.b = n,
+	});
 }
 
 bool sim_next(struct sim *s, struct sim_event *ret)

@@ -2,32 +2,52 @@
 /*
  * reply.c - is what a call returned one of the things that it may?
  */
+#include "known.h"
 #include "sim.h"
 
+/* May an SSD copy be no good? */
 static bool faulty(const struct sim *s)
 {
-	return s->cfg.p_read || s->cfg.p_write || s->cfg.p_flip ||
-	       s->cfg.p_slow;
+	for (int f = SIM_FAULT_READ_FAIL; f <= SIM_FAULT_DEVICE_GONE; f++)
+		if (s->n.fault[f])
+			return true;
+	return s->n.fault[SIM_FAULT_FREEZE_OWNER] ||
+	       s->n.fault[SIM_FAULT_FREEZE_MASTER] ||
+	       s->n.fault[SIM_FAULT_JUMP];
 }
 
 /* The errors that any waiting call may end with. */
 static bool wait_error(struct sim *s, const struct sim_pend *p, int status)
 {
+	if (status == -ENOMEM) {
+		s->n.path[SIM_PATH_NOMEM]++;
+		return sim_out_of_memory(s, p->asked_ns);
+	}
 	if (status == -EAGAIN) {
-		s->n.timeouts++;
+		s->n.path[SIM_PATH_AGAIN]++;
 		/* the deadline may pass on the way to the master */
 		return !p->timeout_ns || s->cfg.delayed;
 	}
 	if (status == -ETIMEDOUT) {
-		s->n.timeouts++;
+		s->n.path[SIM_PATH_TIMEOUT]++;
 		return p->timeout_ns && s->now_ns >= p->deadline_ns;
 	}
 	return false;
 }
 
-static bool room_error(struct sim *s, int status)
+static bool room_error(struct sim *s, const struct sim_pend *p, int status,
+		       uint32_t flags)
 {
-	s->n.nospace += status == -ENOSPC;
+	bool put = p->op == FLUXONKV_OP_PUT_BEGIN;
+
+	s->n.path[SIM_PATH_QUOTA] += status == -EDQUOT;
+	s->n.path[SIM_PATH_PUT_TOO_BIG] += put && status == -EFBIG;
+	if (status == -ENOSPC) {
+		s->n.path[put ? SIM_PATH_PUT_NOSPACE :
+			  SIM_PATH_GET_NOSPACE]++;
+		if (!(flags & FLUXONKV_PUT_NOWAIT))
+			sim_books_no_room(s, p->deadline_ns - p->timeout_ns);
+	}
 	return status == -ENOSPC || status == -EFBIG || status == -EDQUOT;
 }
 
@@ -36,7 +56,7 @@ static void hold(struct sim *s, struct sim_client *c, uint32_t key,
 {
 	struct sim_held *h;
 
-	sim_check(s, r->id, "a holder without an id");
+	sim_check(s, r->id, "(1) a holder without an id");
 	fkv_assert(c->nr_held < SIM_HELD_MAX);
 	sim_content(s, "get", key, r->version, r->offset, r->len);
 	sim_readers(s, r->offset, r->len, 1);
@@ -57,28 +77,31 @@ static void got(struct sim *s, struct sim_client *c, const struct sim_pend *p,
 
 	s->n.gets++;
 	if (!r->status) {
-		s->n.hits++;
-		s->n.ssd_hits += r->source == FLUXONKV_SOURCE_SSD_LOCAL;
+		s->n.path[r->source == FLUXONKV_SOURCE_SSD_LOCAL ?
+			  SIM_PATH_GET_SSD : SIM_PATH_GET_HIT]++;
 		sim_check(s, r->source == FLUXONKV_SOURCE_LOCAL ||
 			  r->source == FLUXONKV_SOURCE_SSD_LOCAL,
 			  "a hit with source %u", r->source);
-		sim_check(s, sim_may_get(s, key, r->version, p->began),
+		sim_check(s, sim_was_current(s, key, r->version, p->began),
 			  "(3) get of key %u returns %lx, which was not "
 			  "current since the call began", key,
 			  (uint64_t)r->version);
 		hold(s, c, key, r);
+		sim_books_cap(s, c, p->nr == 1);
 		return;
 	}
 	if (r->status == -ENOENT) {
-		s->n.misses++;
-		sim_check(s, sim_may_get(s, key, 0, p->began),
+		s->n.path[SIM_PATH_GET_MISS]++;
+		sim_check(s, sim_was_current(s, key, 0, p->began),
 			  "(3) get of key %u misses, but it was there all the "
 			  "time", key);
 		return;
 	}
-	sim_check(s, wait_error(s, p, r->status) || room_error(s, r->status) ||
+	s->n.path[SIM_PATH_GET_FAILED] += r->status == -EIO;
+	sim_check(s, wait_error(s, p, r->status) ||
+		  room_error(s, p, r->status, 0) ||
 		  (r->status == -EIO && faulty(s)),
-		  "get of key %u returns %d", key, r->status);
+		  "(9) get of key %u returns %d", key, r->status);
 }
 
 static void began_put(struct sim *s, struct sim_client *c,
@@ -95,10 +118,13 @@ static void began_put(struct sim *s, struct sim_client *c,
 			.len = it->len,
 			.offset = r->offset,
 		};
+		sim_books_cap(s, c, false);
 		sim_at(s, s->now_ns + sim_delay(s, FKV_MS), SIM_WRITE,
 		       (uint64_t)(c - s->client), r->id);
 		return;
 	}
+	s->n.path[SIM_PATH_PUT_EXCL] += r->status == -EEXIST;
+	s->n.path[SIM_PATH_PUT_EXCL_BUSY] += r->status == -EBUSY;
 	if (r->status == -EEXIST)
 		sim_check(s, it->flags & FLUXONKV_PUT_EXCL &&
 			  sim_was_present(s, it->key, p->began),
@@ -106,11 +132,11 @@ static void began_put(struct sim *s, struct sim_client *c,
 			  "the time", it->key);
 	else if (r->status == -EBUSY)
 		sim_check(s, it->flags & FLUXONKV_PUT_EXCL,
-			  "put of key %u returns EBUSY", it->key);
+			  "(9) put of key %u returns EBUSY", it->key);
 	else
 		sim_check(s, wait_error(s, p, r->status) ||
-			  room_error(s, r->status),
-			  "put_begin of key %u returns %d", it->key,
+			  room_error(s, p, r->status, it->flags),
+			  "(9) put_begin of key %u returns %d", it->key,
 			  r->status);
 }
 
@@ -123,8 +149,8 @@ static void committed(struct sim *s, struct sim_client *c,
 	if (!r->status) {
 		struct sim_version *v = sim_version(s, r->version);
 
-		s->n.puts++;
-		sim_check(s, v && v->tag == it->id, "commit of put %lu "
+		s->n.path[SIM_PATH_PUT]++;
+		sim_check(s, v && v->tag == it->id, "(3) commit of put %lu "
 			  "returns version %lx, which is another put's",
 			  it->id, (uint64_t)r->version);
 		sim_check(s, sim_took_effect(s, it->key, r->version,
@@ -132,15 +158,20 @@ static void committed(struct sim *s, struct sim_client *c,
 			  "(3) put of key %u, version %lx, did not take "
 			  "effect during its commit", it->key,
 			  (uint64_t)r->version);
+		if (SIM_KNOWN_HOLD_NOMEM && !r->id &&
+		    sim_out_of_memory(s, p->asked_ns))
+			return;
 		if (it->flags & FLUXONKV_COMMIT_HOLD)
 			hold(s, c, it->key, r);
 		return;
 	}
+	s->n.path[SIM_PATH_EXPIRED_COMMIT] += r->status == -ETIMEDOUT &&
+		s->now_ns < p->deadline_ns;
 	/* ETIMEDOUT at once: the put had been open for more than 60 s */
 	sim_check(s, wait_error(s, p, r->status) || r->status == -EEXIST ||
 		  r->status == -ETIMEDOUT ||
 		  (r->status == -EDQUOT && it->flags & FLUXONKV_COMMIT_HOLD),
-		  "commit of key %u returns %d", it->key, r->status);
+		  "(9) commit of key %u returns %d", it->key, r->status);
 }
 
 static void deleted(struct sim *s, const struct sim_pend *p, uint32_t i,
@@ -148,7 +179,7 @@ static void deleted(struct sim *s, const struct sim_pend *p, uint32_t i,
 {
 	uint32_t key = p->item[i].key;
 
-	s->n.deletes += !r->status;
+	s->n.path[SIM_PATH_DELETE] += !r->status;
 	if (!r->status)
 		sim_check(s, sim_took_effect(s, key, 0, p->began),
 			  "(3) delete of key %u did not take effect during "
@@ -159,7 +190,7 @@ static void deleted(struct sim *s, const struct sim_pend *p, uint32_t i,
 			  "the time", key);
 	else
 		sim_check(s, wait_error(s, p, r->status),
-			  "delete of key %u returns %d", key, r->status);
+			  "(9) delete of key %u returns %d", key, r->status);
 }
 
 static void statted(struct sim *s, const struct sim_pend *p, uint32_t i,
@@ -170,7 +201,7 @@ static void statted(struct sim *s, const struct sim_pend *p, uint32_t i,
 
 	if (r->status && r->status != -ENOENT) {
 		sim_check(s, wait_error(s, p, r->status),
-			  "stat of key %u returns %d", key, r->status);
+			  "(9) stat of key %u returns %d", key, r->status);
 		return;
 	}
 	sim_check(s, sim_was_current(s, key, r->status ? 0 : r->version,
@@ -180,8 +211,8 @@ static void statted(struct sim *s, const struct sim_pend *p, uint32_t i,
 	if (r->status)
 		return;
 	v = sim_version(s, r->version);
-	sim_check(s, v->len == r->len && r->source, "stat of key %u: length "
-		  "%lu, where %u", key, (uint64_t)r->len, r->source);
+	sim_check(s, v->len == r->len && r->source, "(3) stat of key %u: "
+		  "length %lu, where %u", key, (uint64_t)r->len, r->source);
 }
 
 /* Has it had one version since @from? */
@@ -199,18 +230,21 @@ static void listed(struct sim *s, const struct sim_pend *p,
 	uint32_t next = p->item[1].flags ? p->item[1].key + 1 : 0;
 
 	if (call->status) {
-		sim_check(s, wait_error(s, p, call->status), "list returns %d",
-			  call->status);
+		sim_check(s, wait_error(s, p, call->status),
+			  "(9) list returns %d", call->status);
 		return;
 	}
-	sim_check(s, l && l->n <= p->item[0].id, "a list too long, or none");
+	if (SIM_KNOWN_LIST_NOMEM && !l && sim_out_of_memory(s, p->asked_ns))
+		return;
+	sim_check(s, l && l->n <= p->item[0].id,
+		  "(3) a list too long, or none");
 	for (uint32_t i = 0; i < l->n; i++) {
 		uint32_t k = sim_key_of(l->at[i].key);
 
-		sim_check(s, k >= next, "a list out of order");
+		sim_check(s, k >= next, "(3) a list out of order");
 		for (; next < k; next++)
 			sim_check(s, !steady(s, next, p->began),
-				  "a list without key %u", next);
+				  "(3) a list without key %u", next);
 		sim_check(s, sim_was_current(s, k, l->at[i].put_id, p->began),
 			  "(3) a list shows key %u as %lx", k,
 			  l->at[i].put_id);
@@ -218,7 +252,7 @@ static void listed(struct sim *s, const struct sim_pend *p,
 	}
 	for (; !l->more && next < s->cfg.keys; next++)
 		sim_check(s, !steady(s, next, p->began),
-			  "a list without key %u", next);
+			  "(3) a list without key %u", next);
 }
 
 static void counted(struct sim *s, const struct sim_pend *p,
@@ -228,15 +262,18 @@ static void counted(struct sim *s, const struct sim_pend *p,
 
 	if (call->status) {
 		sim_check(s, wait_error(s, p, call->status),
-			  "count returns %d", call->status);
+			  "(9) count returns %d", call->status);
 		return;
 	}
+	if (SIM_KNOWN_LIST_NOMEM && !call->ret_arg &&
+	    sim_out_of_memory(s, p->asked_ns))
+		return;
 	for (uint32_t k = 0; k < s->cfg.keys; k++) {
 		least += steady(s, k, p->began);
 		most += sim_was_present(s, k, p->began);
 	}
 	sim_check(s, call->ret_arg >= least && call->ret_arg <= most,
-		  "count returns %lu, not %lu to %lu", call->ret_arg, least,
+		  "(3) count returns %lu, not %lu to %lu", call->ret_arg, least,
 		  most);
 }
 
@@ -261,11 +298,12 @@ static void item(struct sim *s, struct sim_client *c, const struct sim_pend *p,
 		break;
 	case FLUXONKV_OP_RELEASE:
 	case FLUXONKV_OP_PUT_ABORT:
-		sim_check(s, !r->status, "op %u returns %d", p->op, r->status);
+		sim_check(s, !r->status, "(9) op %u returns %d", p->op,
+			  r->status);
 		break;
 	case FLUXONKV_OP_PUT_EXTEND:
 		sim_check(s, !r->status || r->status == -ETIMEDOUT ||
-			  r->status == -EINVAL, "extend returns %d",
+			  r->status == -EINVAL, "(9) extend returns %d",
 			  r->status);
 		break;
 	}
@@ -284,7 +322,8 @@ void sim_reply(struct sim *s, struct fkv_call *call)
 	for (at = 0; at < c->nr_pends; at++)
 		if (c->pend[at].id == call->id)
 			break;
-	sim_check(s, at < c->nr_pends, "a second reply to call %lu", call->id);
+	sim_check(s, at < c->nr_pends, "(9) a second reply to call %lu",
+		  call->id);
 	p = c->pend[at];
 	c->pend[at] = c->pend[--c->nr_pends];
 	sim_say(s, "client %lu reply to %lu: %d, first %d", c->id, call->id,
@@ -294,8 +333,10 @@ void sim_reply(struct sim *s, struct fkv_call *call)
 	else if (p.op == FLUXONKV_OP_COUNT)
 		counted(s, &p, call);
 	else
-		sim_check(s, !call->status, "call of op %u returns %d", p.op,
-			  call->status);
+		sim_check(s, !call->status ||
+			  (call->status == -ENOMEM &&
+			   sim_out_of_memory(s, c->came_ns)),
+			  "(9) call of op %u returns %d", p.op, call->status);
 	for (uint32_t i = 0; i < call->nr && p.op != FLUXONKV_OP_LIST; i++)
 		item(s, c, &p, i, &call->items[i].res);
 	fkv_call_free(call);
@@ -303,12 +344,15 @@ void sim_reply(struct sim *s, struct fkv_call *call)
 
 void sim_deadlines(struct sim *s)
 {
+	if (s->frozen[SIM_OWNER])
+		return;
 	for (uint32_t i = 0; i < s->cfg.clients; i++) {
 		struct sim_client *c = &s->client[i];
 
 		for (uint32_t k = 0; c->up && k < c->nr_pends; k++)
-			sim_check(s, s->now_ns <= c->pend[k].deadline_ns +
-				  100 * FKV_MS,
+			sim_check(s, c->pend[k].deadline_ns == FKV_NEVER ||
+				  s->now_ns <= fkv_max_u64(s->woke_ns,
+				  c->pend[k].deadline_ns) + 100 * FKV_MS,
 				  "(9) call %lu of op %u was not answered by "
 				  "its deadline", c->pend[k].id,
 				  c->pend[k].op);

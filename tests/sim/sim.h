@@ -16,9 +16,10 @@
 
 #include "core/master/master.h"
 #include "core/owner/owner.h"
+#include "cover.h"
 
 #define SIM_PAGE	((uint64_t)4096)
-#define SIM_KEYS_MAX	24u
+#define SIM_KEYS_MAX	48u
 #define SIM_CLIENTS_MAX	8u
 #define SIM_BATCH_MAX	4u
 #define SIM_HELD_MAX	64u
@@ -26,6 +27,24 @@
 #define SIM_PENDS_MAX	8u
 #define SIM_IOS_MAX	512u
 #define SIM_HEADER	0xfffffff0u	/* key of a header page on disk */
+#define SIM_DROPS_MAX	1024u
+
+/*
+ * Who acts on its own. What an actor does for the n-th time, and when, follows
+ * from the seed, its number and n alone: leaving out one act changes no other.
+ */
+enum sim_actor {
+	SIM_ACTOR_READER = SIM_CLIENTS_MAX,
+	SIM_ACTOR_FLIP,
+	SIM_ACTOR_FREEZE,
+	SIM_ACTOR_JUMP,
+	SIM_ACTOR_DEVICE,
+	SIM_ACTOR_ALLOC,
+	SIM_ACTOR_KILL,
+	SIM_ACTORS,
+};
+
+enum sim_core { SIM_OWNER, SIM_MASTER, SIM_CORES };
 
 struct sim_word {
 	uint64_t tag;
@@ -37,20 +56,36 @@ struct sim_word {
 struct sim_page {
 	struct sim_word w;
 	uint64_t writer;		/* op id, or 0 */
+	uint64_t extent;		/* that was planned here last */
+	uint64_t idle_ns;		/* when somebody last used it */
 	uint32_t readers;
+	uint32_t shown;			/* of the readers: published entries */
 };
 
 struct sim_disk {
 	struct sim_word *page;		/* of a shard */
-	bool *flipped;			/* fault: differs from what was written */
+	bool *spoiled;			/* fault: not what was written */
+};
+
+/* Acts @from to @to of an actor do not happen. */
+struct sim_drop {
+	uint32_t actor, from, to;
+};
+
+struct sim_args {
+	uint64_t seeds, jobs;
+	bool shrink;
+	bool partial;			/* not all faults: not all paths */
 };
 
 struct sim_config {
 	uint64_t seed;
 	uint64_t steps;
+	uint64_t until_ns;		/* clients leave by then */
 	bool verbose;
-	bool strict;			/* gets by the master's time, not the
-					   owner's: as many owners need it */
+	uint64_t without;		/* faults that do not happen */
+	struct sim_drop drop[SIM_DROPS_MAX];
+	uint32_t nr_drops;
 
 	/* chosen by the seed */
 	uint32_t pages, keys, clients, value_pages;
@@ -58,14 +93,16 @@ struct sim_config {
 	uint32_t ring_pages;
 	bool delayed;			/* messages take time */
 	bool first;
-	uint64_t client_cap;
-	unsigned int p_read, p_write, p_flip, p_slow;	/* per mille */
-	unsigned int p_die, p_stall, p_pin;
+	uint64_t client_cap, uid_cap;
+	unsigned int p[SIM_FAULTS_NR];	/* per mille */
+	unsigned int p_pin;
+	unsigned int p_get, p_put;	/* of a client's acts, percent */
+	bool flat;			/* keys alike, not some hot */
 	uint64_t pace_ns;		/* between a client's actions */
 };
 
 enum sim_event_type {
-	SIM_CLIENT,			/* a: client; b: its life */
+	SIM_ACT,			/* a: actor; b: number of its act */
 	SIM_WRITE,			/* a: client; b: put id */
 	SIM_IO,				/* a: slot; b: its use */
 	SIM_TO_MASTER,
@@ -73,12 +110,13 @@ enum sim_event_type {
 	SIM_SCAN,
 	SIM_HITS,
 	SIM_UNPIN,			/* a: pin id */
-	SIM_READER,
-	SIM_FLIP,
+	SIM_THAW,			/* a: core */
+	SIM_DEVICE_BACK,		/* a: device */
 };
 
 struct sim_event {
 	uint64_t when, order;
+	uint64_t id;			/* seeds what happens in it */
 	enum sim_event_type type;
 	uint64_t a, b;
 };
@@ -88,7 +126,9 @@ struct sim_op {
 	enum fkv_msg_type began;	/* PUT_START, GET_START, DELETE, ... */
 	uint32_t key;
 	uint64_t len;
-	uint64_t extent, offset;
+	uint64_t extent, offset, put_id;
+	uint32_t flags;
+	uint8_t class;
 	bool writer;			/* its pages are its to write */
 	bool held;			/* revoked, waits for QUIET */
 };
@@ -96,13 +136,14 @@ struct sim_op {
 struct sim_version {
 	uint32_t key;
 	uint64_t tag, len;
+	uint64_t uses;			/* gets planned, pins */
+	uint64_t writes;		/* to SSD */
+	bool granted;			/* the owner may publish it */
 };
 
 struct sim_state {
 	uint64_t seq;
 	uint64_t put_id;		/* 0: absent */
-	uint64_t op;			/* that made it so, or 0 */
-	uint64_t told;			/* step: the owner knows; 0: not yet */
 };
 
 struct sim_history {
@@ -141,15 +182,29 @@ struct sim_arena {
 
 struct sim_io {
 	bool used;
-	bool unused;			/* READ: its result will be thrown away */
+	bool unused;			/* READ: nobody wants it any more */
+	bool spoiled;			/* READ: moved what is not right */
+	enum sim_fault fault;		/* or SIM_FAULTS_NR */
+	uint64_t seq, began_ns;
 	uint64_t use;			/* generation of the slot */
 	enum sim_io_type type;
 	uint64_t token, offset, len, seed, put_id, vpos, entry_len, from;
 	uint64_t skip_vpos, skip_len;
-	uint32_t shard, pages, left, chunks;
+	uint32_t shard, pages, most, chunks;
 	int res;
 	bool *moved;
 	struct sim_arena *arena;
+};
+
+struct sim_extent {
+	uint32_t refs;			/* the owner's */
+	uint64_t offset;		/* if it was ever persisted */
+};
+
+/* One entry that was written to a shard. */
+struct sim_persist {
+	uint64_t seq, put_id, vpos;
+	uint32_t shard, key;
 };
 
 struct sim_put {
@@ -175,7 +230,8 @@ struct sim_pend {
 	uint64_t id;			/* of the call */
 	uint16_t op, flags;
 	uint32_t nr;
-	uint64_t began, deadline_ns;	/* seq; time */
+	uint64_t began;			/* seq */
+	uint64_t asked_ns, deadline_ns;	/* deadline: since the owner has it */
 	uint64_t timeout_ns;
 	struct sim_pend_item item[SIM_BATCH_MAX];
 };
@@ -183,6 +239,10 @@ struct sim_pend {
 struct sim_client {
 	bool up;
 	uint64_t id;			/* of this life */
+	uint32_t uid;
+	uint64_t came_ns;
+	uint64_t counted;		/* pinned bytes, as last told */
+	bool stalled;			/* a put of it grew old */
 	struct sim_arena *arena;	/* NULL: writes to the segment */
 	uint64_t arena_pages;
 	struct sim_held held[SIM_HELD_MAX];
@@ -204,10 +264,10 @@ struct sim_fifo {
 	uint64_t last_ns;
 };
 
-struct sim_counts {
-	uint64_t gets, hits, misses, puts, deletes, pins, evict_ok, evict_busy;
-	uint64_t evict_held, reads, writes, flips, io_errors, deaths, nospace;
-	uint64_t timeouts, ssd_hits, sum_errors, lost, expired;
+/* An input that waits for a frozen owner. */
+struct sim_later {
+	struct fkv_in in;
+	struct sim_later *next;
 };
 
 struct sim {
@@ -215,18 +275,30 @@ struct sim {
 	uint64_t rng;
 	uint64_t now_ns, seq, steps;
 	bool ending;			/* no new work, no faults */
+	uint64_t end_ns;		/* since when */
 
 	struct fkv_owner *owner;
 	struct fkv_master *master;
 	struct fkv_ring *ring;
 	struct fkv_out out, mout;
 	bool draining;
-	uint64_t tick_for, tick_at;
+	uint64_t tick_for[SIM_CORES], tick_at[SIM_CORES];
+	bool frozen[SIM_CORES];
+	uint64_t thaw_ns[SIM_CORES];
+	uint64_t woke_ns;		/* after the last freeze or jump */
+	struct sim_later *later, **later_tail;
+	bool gone[FKV_DEVICES_MAX];
+	uint32_t in_core;		/* 1 + core: whose code runs */
+	uint32_t alloc_steps;		/* while allocations fail */
+	uint64_t alloc_ns;		/* when one did last */
+	const char *rule;		/* that an assertion would break */
 	uint64_t refused;		/* messages, by the master */
 
 	struct sim_event *heap;
 	size_t nr_events, room_events;
 	uint64_t event_order;
+	uint64_t event_id, event_children;
+	uint32_t acts[SIM_ACTORS];	/* so far */
 
 	struct sim_page *page;
 	struct sim_disk disk[FKV_SHARDS_MAX];
@@ -246,13 +318,24 @@ struct sim {
 	bool scan_armed;
 
 	struct sim_io io[SIM_IOS_MAX];
-	uint64_t io_uses;
+	uint64_t io_uses, io_until_ns;
+	struct sim_persist *persist;
+	size_t nr_persists, room_persists;
+
+	struct sim_extent *extent;
+	size_t nr_extents;
+	uint64_t exposed;		/* pages that ops may write */
+	uint64_t told_pins;		/* bytes, as the master knows */
+	uint64_t devices_on;		/* the same */
+	uint64_t len_max[2], len_window;
+	uint64_t full_ns;		/* class limits were in the way */
 
 	struct sim_client client[SIM_CLIENTS_MAX];
 	uint64_t next_client, next_call;
+	uint32_t last_key;
 
 	struct sim_fifo to_master, to_owner;
-	struct sim_counts n;
+	struct sim_cover n;
 };
 
 /* main.c: a broken rule ends the program with the command that replays it */
@@ -266,17 +349,59 @@ void sim_say(struct sim *s, const char *fmt, ...)
 			sim_fail(s, __VA_ARGS__); \
 	} while (0)
 
+/* What a process that found something tells the one that started it. */
+struct sim_report {
+	bool failed;
+	char rule[80];			/* "(3)" */
+	uint64_t seed;
+	uint64_t until_ns;		/* the run may end here */
+	uint32_t acts[SIM_ACTORS];
+	uint64_t fault[SIM_FAULTS_NR];
+};
+
+extern struct sim_report *sim_report;
+
+/* One run in a process of its own; false when a rule was broken. */
+bool sim_try(const struct sim_config *cfg, bool quiet);
+
+/* world.c: one seed from the first step to the last */
+void sim_run(const struct sim_config *cfg, struct sim_cover *total);
+extern struct sim *sim_running;
+
+/* options.c: the command line, and the one that runs this configuration */
+void sim_options(int argc, char **argv, struct sim_config *cfg,
+		 struct sim_args *args);
+void sim_say_replay(const struct sim_config *cfg);
+
+/* shrink.c */
+void sim_shrink(struct sim_config *cfg);
+bool sim_dropped(const struct sim_config *cfg, uint32_t actor, uint32_t n);
+
 /* random.c: all choices; and the queue of what happens when */
 uint64_t sim_random(struct sim *s, uint64_t below);
 bool sim_chance(struct sim *s, unsigned int per_mille);
 /* 0 .. max, small ones more often */
 uint64_t sim_delay(struct sim *s, uint64_t max_ns);
+/* All choices from now on follow from @id. */
+void sim_reseed(struct sim *s, uint64_t id);
 void sim_at(struct sim *s, uint64_t when_ns, enum sim_event_type type,
 	    uint64_t a, uint64_t b);
+void sim_act_at(struct sim *s, uint64_t when_ns, uint32_t actor, uint32_t n);
 bool sim_next(struct sim *s, struct sim_event *ret);
+
+/* faults.c: does it happen here? Counted when it does. */
+bool sim_fault(struct sim *s, enum sim_fault f);
+void sim_choose_faults(struct sim *s);
+void sim_fault_act(struct sim *s, const struct sim_event *ev);
+uint64_t sim_fault_pause(struct sim *s, uint32_t actor);
+void sim_thaw(struct sim *s, enum sim_core core);
+void sim_device_back(struct sim *s, uint64_t device);
+/* May a call of that time say that there was no memory? */
+bool sim_out_of_memory(const struct sim *s, uint64_t since_ns);
 
 /* cores.c: one input to a core, and all that follows from it */
 void sim_feed(struct sim *s, const struct fkv_in *in);
+void sim_feed_later(struct sim *s);
 void sim_to_master(struct sim *s);
 void sim_to_owner(struct sim *s);
 bool sim_tick_due(struct sim *s, uint64_t before_ns);
@@ -287,6 +412,7 @@ void sim_posts_done(struct sim *s);
 /* extents.c: pages, and who may touch them */
 uint32_t sim_pages(uint64_t len);
 void sim_readers(struct sim *s, uint64_t offset, uint64_t len, int add);
+void sim_show(struct sim *s, uint64_t offset, uint64_t len, int add);
 void sim_content(struct sim *s, const char *who, uint32_t key,
 		 uint64_t put_id, uint64_t offset, uint64_t len);
 void sim_page_write(struct sim *s, const char *who, uint64_t op,
@@ -298,19 +424,29 @@ struct sim_op *sim_op(struct sim *s, uint64_t op);
 /* oracle.c: which version was current when */
 uint32_t sim_key_of(const struct fkv_key *key);
 struct sim_version *sim_version(struct sim *s, uint64_t put_id);
-void sim_effect(struct sim *s, uint32_t key, uint64_t put_id, uint64_t op);
-void sim_told(struct sim *s, const struct fkv_msg *msg);
+void sim_effect(struct sim *s, uint32_t key, uint64_t put_id);
 void sim_effects_poll(struct sim *s);
 uint64_t sim_current(const struct sim *s, uint32_t key);
 bool sim_was_current(const struct sim *s, uint32_t key, uint64_t put_id,
 		     uint64_t from_seq);
-bool sim_may_get(const struct sim *s, uint32_t key, uint64_t put_id,
-		 uint64_t from_seq);
 bool sim_was_present(const struct sim *s, uint32_t key, uint64_t from_seq);
 bool sim_took_effect(const struct sim *s, uint32_t key, uint64_t put_id,
 		     uint64_t from_seq);
 void sim_check_all(struct sim *s);
 void sim_check_end(struct sim *s);
+
+/* books.c: accounts of the master's, kept a second time from the messages */
+void sim_books_sent(struct sim *s, const struct fkv_msg *msg);
+void sim_books_got(struct sim *s, const struct fkv_msg *msg);
+void sim_books_check(struct sim *s);
+void sim_books_limits(struct sim *s, size_t from);
+void sim_books_granted(struct sim *s, const struct fkv_msg *msg);
+void sim_books_written(struct sim *s, const struct sim_io *io, uint32_t key);
+void sim_books_wants(struct sim *s, uint64_t len);
+void sim_books_full(struct sim *s, const struct fkv_master_stats *m);
+void sim_books_no_room(struct sim *s, uint64_t since_ns);
+void sim_books_cap(struct sim *s, const struct sim_client *c, bool all);
+void sim_books_end(struct sim *s);
 
 /* index.c: the shared index, its readers */
 void sim_index_publish(struct sim *s, struct fkv_entry *e);
@@ -322,6 +458,7 @@ size_t sim_index_retired(const struct sim *s);
 void sim_index_read(struct sim *s);
 void sim_index_unpin(struct sim *s, uint64_t pin);
 void sim_index_client_gone(struct sim *s, uint64_t client);
+uint64_t sim_index_pinned(const struct sim *s, uint64_t client);
 void sim_index_hits(struct sim *s);
 void sim_index_check(struct sim *s);
 
@@ -330,12 +467,19 @@ void sim_io_start(struct sim *s, struct fkv_cmd *cmd);
 void sim_io_event(struct sim *s, const struct sim_event *ev);
 void sim_io_void(struct sim *s, uint32_t key, uint64_t from, uint64_t to);
 void sim_flip(struct sim *s);
+void sim_io_device_gone(struct sim *s, uint32_t device);
+void sim_io_committed(struct sim *s, const struct fkv_msg *msg);
+bool sim_io_copies(const struct sim *s, uint64_t token);
 bool sim_io_reads_into(const struct sim *s, uint64_t token);
 void sim_io_done_all(struct sim *s);
 
 /* client.c, reply.c */
 void sim_client_start(struct sim *s, uint32_t i);
-void sim_client_event(struct sim *s, const struct sim_event *ev);
+uint64_t sim_client_pause(struct sim *s);
+void sim_client_act(struct sim *s, uint32_t i);
+void sim_client_kill(struct sim *s, struct sim_client *c);
+/* The owner takes the call in: its time begins. */
+void sim_client_called(struct sim *s, const struct fkv_call *call);
 void sim_client_write(struct sim *s, const struct sim_event *ev);
 void sim_client_leave(struct sim *s, struct sim_client *c);
 struct sim_client *sim_client(struct sim *s, uint64_t id);
@@ -343,7 +487,9 @@ void sim_arena_put(struct sim_arena *a);
 void sim_reply(struct sim *s, struct fkv_call *call);
 void sim_release(struct sim *s, struct sim_client *c, uint32_t i);
 void sim_deadlines(struct sim *s);
-/* One put of most of the segment by a client that came last. */
+/* Most of the segment by a client that came last; its commit; its get. */
 void sim_last_put(struct sim *s);
+void sim_last_commit(struct sim *s);
+void sim_last_get(struct sim *s);
 
 #endif

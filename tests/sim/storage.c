@@ -3,8 +3,9 @@
  * storage.c - SSD, hash threads, copy threads
  *
  * Each request moves its pages in a few groups at random times between submit
- * and completion; requests overtake each other. Faults: errors after part of
- * the pages moved, seconds of delay, pages that differ on disk.
+ * and completion; requests overtake each other. A fault of a request is drawn
+ * when it starts: it fails with nothing, the first part or any part moved, is
+ * slow, or ends well though pages did not get where they should be.
  */
 #include "sim.h"
 
@@ -89,7 +90,40 @@ static void disk_write(struct sim *s, struct sim_io *io, uint64_t vpos,
 
 	check_alone(s, io, vpos, SIM_PAGE);
 	s->disk[io->shard].page[i] = w;
-	s->disk[io->shard].flipped[i] = false;
+	s->disk[io->shard].spoiled[i] = false;
+}
+
+/* It says that it wrote page @i: there, or nowhere, or somewhere else. */
+static void disk_write_faulty(struct sim *s, struct sim_io *io, uint64_t vpos,
+			      struct sim_word w)
+{
+	struct sim_disk *d = &s->disk[io->shard];
+
+	check_alone(s, io, vpos, SIM_PAGE);
+	d->spoiled[disk_page(s, vpos)] = true;
+	if (io->fault == SIM_FAULT_WRITE_LOST)
+		return;
+	d = &s->disk[sim_random(s, s->cfg.devices * s->cfg.shards)];
+	vpos = sim_random(s, s->cfg.ring_pages);
+	d->page[vpos] = w;
+	d->spoiled[vpos] = true;
+}
+
+static void disk_read(struct sim *s, struct sim_io *io, uint64_t memory,
+		      uint64_t vpos)
+{
+	struct sim_disk *d = &s->disk[io->shard];
+	struct sim_word w;
+
+	if (io->fault == SIM_FAULT_READ_MISDIRECT && sim_chance(s, 500))
+		vpos = sim_random(s, s->cfg.ring_pages) * SIM_PAGE;
+	w = d->page[disk_page(s, vpos)];
+	if (io->fault == SIM_FAULT_READ_FLIP && sim_chance(s, 500))
+		w.tag ^= 1ULL << sim_random(s, 40);
+	io->spoiled |= d->spoiled[disk_page(s, vpos)] ||
+		io->fault == SIM_FAULT_READ_MISDIRECT ||
+		io->fault == SIM_FAULT_READ_FLIP;
+	sim_page_write(s, "SSD read", io->token, memory, w);
 }
 
 static void move_page(struct sim *s, struct sim_io *io, uint32_t i)
@@ -99,11 +133,16 @@ static void move_page(struct sim *s, struct sim_io *io, uint32_t i)
 
 	switch (io->type) {
 	case SIM_IO_READ:
-		sim_page_write(s, "SSD read", io->token, memory,
-			       s->disk[io->shard].page[disk_page(s, vpos)]);
+		disk_read(s, io, memory, vpos);
 		break;
 	case SIM_IO_WRITE:
-		disk_write(s, io, vpos, s->page[memory / SIM_PAGE].w);
+		if ((io->fault == SIM_FAULT_WRITE_LOST ||
+		     io->fault == SIM_FAULT_WRITE_MISDIRECT) &&
+		    sim_chance(s, 500))
+			disk_write_faulty(s, io, vpos,
+					  s->page[memory / SIM_PAGE].w);
+		else
+			disk_write(s, io, vpos, s->page[memory / SIM_PAGE].w);
 		break;
 	case SIM_IO_COPY:
 		sim_page_write(s, "copy", io->token, memory,
@@ -116,7 +155,7 @@ static void move_page(struct sim *s, struct sim_io *io, uint32_t i)
 
 static void move(struct sim *s, struct sim_io *io, bool all)
 {
-	for (uint32_t i = 0; i < io->pages; i++) {
+	for (uint32_t i = 0; i < io->pages && i < io->most; i++) {
 		if (io->moved[i] || (!all && sim_random(s, 2)))
 			continue;
 		io->moved[i] = true;
@@ -156,26 +195,95 @@ static void check_write(struct sim *s, struct sim_io *io,
 		   .key = SIM_HEADER });
 }
 
+static const enum sim_fault read_faults[] = {
+	SIM_FAULT_READ_FAIL, SIM_FAULT_READ_SHORT, SIM_FAULT_READ_TORN,
+	SIM_FAULT_READ_FLIP, SIM_FAULT_READ_MISDIRECT,
+};
+
+static const enum sim_fault write_faults[] = {
+	SIM_FAULT_WRITE_FAIL, SIM_FAULT_WRITE_SHORT, SIM_FAULT_WRITE_TORN,
+	SIM_FAULT_WRITE_LOST, SIM_FAULT_WRITE_MISDIRECT,
+	SIM_FAULT_WRITE_NOSPACE,
+};
+
+static void draw_fault(struct sim *s, struct sim_io *io,
+		       const enum sim_fault *list, size_t n)
+{
+	io->fault = SIM_FAULTS_NR;
+	for (size_t i = 0; i < n && io->fault == SIM_FAULTS_NR; i++)
+		if (sim_fault(s, list[i]))
+			io->fault = list[i];
+}
+
+static uint32_t device_of(const struct sim *s, uint32_t shard)
+{
+	return shard / s->cfg.shards;
+}
+
+/* A device that is not there: EIO mostly, or what says that it left. */
+static void io_gone(struct sim *s, struct sim_io *io)
+{
+	io->res = sim_chance(s, 700) ? -EIO : -ENXIO;
+	io->most = 0;
+}
+
 static void faults(struct sim *s, struct sim_io *io)
 {
-	unsigned int p = io->type == SIM_IO_READ ? s->cfg.p_read :
-			 io->type == SIM_IO_WRITE ? s->cfg.p_write : 0;
+	io->most = io->pages;
+	io->fault = SIM_FAULTS_NR;
+	if (io->type == SIM_IO_READ)
+		draw_fault(s, io, read_faults, FKV_ARRAY_SIZE(read_faults));
+	else if (io->type == SIM_IO_WRITE)
+		draw_fault(s, io, write_faults, FKV_ARRAY_SIZE(write_faults));
+	switch (io->fault) {
+	case SIM_FAULT_READ_FAIL:
+	case SIM_FAULT_WRITE_FAIL:
+		io->most = 0;
+		io->res = -EIO;
+		break;
+	case SIM_FAULT_WRITE_NOSPACE:
+	case SIM_FAULT_READ_SHORT:
+	case SIM_FAULT_WRITE_SHORT:
+		io->most = (uint32_t)sim_random(s, io->pages);
+		io->res = io->fault == SIM_FAULT_WRITE_NOSPACE ? -ENOSPC :
+			-EIO;
+		break;
+	case SIM_FAULT_READ_TORN:
+	case SIM_FAULT_WRITE_TORN:
+		io->res = -EIO;
+		break;
+	default:
+		break;
+	}
+	if (io->type <= SIM_IO_WRITE && s->gone[device_of(s, io->shard)])
+		io_gone(s, io);
+}
 
-	if (s->ending || !sim_chance(s, p))
-		return;
-	s->n.io_errors++;
-	io->res = io->type == SIM_IO_WRITE && sim_chance(s, 200) ? -ENOSPC :
-		-EIO;
+void sim_io_device_gone(struct sim *s, uint32_t device)
+{
+	for (size_t i = 0; i < SIM_IOS_MAX; i++)
+		if (s->io[i].used && s->io[i].type <= SIM_IO_WRITE &&
+		    device_of(s, s->io[i].shard) == device)
+			io_gone(s, &s->io[i]);
+}
+
+static uint64_t io_time(struct sim *s, const struct sim_io *io)
+{
+	uint64_t max = 2 * FKV_MS;
+
+	if (io->type == SIM_IO_READ && sim_fault(s, SIM_FAULT_READ_SLOW))
+		max = 14 * FKV_SEC;
+	if (io->type == SIM_IO_WRITE && sim_fault(s, SIM_FAULT_WRITE_SLOW))
+		max = 40 * FKV_SEC;
+	return sim_delay(s, max);
 }
 
 static void schedule(struct sim *s, struct sim_io *io, uint64_t slot)
 {
-	uint64_t max = 2 * FKV_MS, took;
+	uint64_t took = io_time(s, io);
 
-	if (io->type <= SIM_IO_WRITE && !s->ending &&
-	    sim_chance(s, s->cfg.p_slow))
-		max = 12 * FKV_SEC;
-	took = sim_delay(s, max);
+	io->began_ns = s->now_ns;
+	s->io_until_ns = fkv_max_u64(s->io_until_ns, s->now_ns + took);
 	io->chunks = 1 + (uint32_t)sim_random(s, 4);
 	for (uint32_t i = 1; i < io->chunks; i++)
 		sim_at(s, s->now_ns + sim_random(s, took + 1), SIM_IO, slot,
@@ -214,15 +322,15 @@ void sim_io_start(struct sim *s, struct fkv_cmd *cmd)
 	io->seed = cmd->seed;
 	io->put_id = cmd->io.put_id;
 	io->shard = cmd->io.shard;
+	io->seq = cmd->io.seq;
 	io->vpos = cmd->io.vpos;
 	io->entry_len = cmd->io.entry_len;
 	io->skip_vpos = cmd->io.skip_vpos;
 	io->skip_len = cmd->io.skip_len;
 	io->moved = fkv_zalloc(io->pages + 1);
-	if (io->type == SIM_IO_COPY)
-		arena_get(s, io, cmd->client);
 	if (io->type == SIM_IO_WRITE) {
 		check_write(s, io, cmd->key);
+		sim_books_written(s, io, sim_key_of(cmd->key));
 		fkv_key_put(cmd->key);
 	}
 	if (io->type == SIM_IO_WRITE || io->type == SIM_IO_HASH)
@@ -230,7 +338,26 @@ void sim_io_start(struct sim *s, struct fkv_cmd *cmd)
 	s->n.reads += io->type == SIM_IO_READ;
 	s->n.writes += io->type == SIM_IO_WRITE;
 	faults(s, io);
+	if (io->type == SIM_IO_COPY)
+		arena_get(s, io, cmd->client);
 	schedule(s, io, slot);
+}
+
+/* (8) What was written and not spoiled has the sum that it was written with. */
+static void read_ends(struct sim *s, const struct sim_io *io,
+		      const struct fkv_in *in)
+{
+	uint64_t *path = s->n.path;
+	struct fkv_owner_stats a, b;
+	bool clean = !io->spoiled && !io->unused;
+
+	path[SIM_PATH_READ_UNUSED] += io->unused;
+	path[SIM_PATH_READ_LATE] += s->now_ns > io->began_ns + FKV_FETCH_MAX;
+	fkv_owner_get_stats(s->owner, &a);
+	sim_feed(s, in);
+	fkv_owner_get_stats(s->owner, &b);
+	sim_check(s, !clean || a.sum_errors == b.sum_errors,
+		  "(8) a good copy of %lx fails its checksum", io->put_id);
 }
 
 static void complete(struct sim *s, struct sim_io *io)
@@ -248,7 +375,7 @@ static void complete(struct sim *s, struct sim_io *io)
 	};
 
 	/* what failed did only part of its work */
-	move(s, io, !io->res);
+	move(s, io, !io->res || io->most < io->pages);
 	if (io->type != SIM_IO_COPY)
 		in.sum = sum(s, io);
 	if (io->type == SIM_IO_WRITE || io->type == SIM_IO_HASH)
@@ -257,7 +384,10 @@ static void complete(struct sim *s, struct sim_io *io)
 	fkv_free(io->moved);
 	io->moved = NULL;
 	io->used = false;
-	sim_feed(s, &in);
+	if (io->type == SIM_IO_READ)
+		read_ends(s, io, &in);
+	else
+		sim_feed(s, &in);
 }
 
 void sim_io_event(struct sim *s, const struct sim_event *ev)
@@ -291,8 +421,47 @@ void sim_flip(struct sim *s)
 	shard = (uint32_t)sim_random(s, s->cfg.devices * s->cfg.shards);
 	i = (uint32_t)sim_random(s, s->cfg.ring_pages);
 	s->disk[shard].page[i].tag ^= 1ULL << 62;
-	s->disk[shard].flipped[i] = true;
-	s->n.flips++;
+	s->disk[shard].spoiled[i] = true;
+}
+
+bool sim_io_copies(const struct sim *s, uint64_t token)
+{
+	for (size_t i = 0; i < SIM_IOS_MAX; i++)
+		if (s->io[i].used && s->io[i].token == token &&
+		    s->io[i].type == SIM_IO_COPY)
+			return true;
+	return false;
+}
+
+static const struct sim_persist *persist_of(const struct sim *s,
+					    uint32_t shard, uint64_t seq)
+{
+	for (size_t i = s->nr_persists; i--;)
+		if (s->persist[i].shard == shard && s->persist[i].seq == seq)
+			return &s->persist[i];
+	return NULL;
+}
+
+/* (8) What is committed is on disk, but for what a fault spoiled. */
+void sim_io_committed(struct sim *s, const struct fkv_msg *msg)
+{
+	const struct sim_persist *p = persist_of(s, msg->shard, msg->seq);
+	struct sim_disk *d = &s->disk[msg->shard];
+	struct sim_version *v;
+
+	sim_check(s, p && p->put_id == msg->put_id &&
+		  p->key == sim_key_of(msg->key),
+		  "(8) a commit of %lx, which was not written", msg->put_id);
+	v = sim_version(s, p->put_id);
+	for (uint32_t i = 0; i < sim_pages(v->len); i++) {
+		uint64_t at = disk_page(s, p->vpos + s->cfg.unit +
+					i * SIM_PAGE);
+
+		sim_check(s, d->spoiled[at] ||
+			  (d->page[at].tag == v->tag && d->page[at].page == i),
+			  "(8) a commit of %lx, but page %u is not on disk",
+			  msg->put_id, i);
+	}
 }
 
 void sim_io_done_all(struct sim *s)

@@ -114,7 +114,10 @@ START_TEST(replica_given_again_while_asked_for_stays)
 	master_evicted(g.extent, FKV_EVICT_OK, 1);
 	ck_assert(master_route("k", &info));
 	ck_assert(info.memory);
-	/* it is asked for again, with what is left of its references */
+	/* at the next poll, with what is left of its references */
+	ck_assert_uint_eq(core_left(), 0);
+	core_now += 10 * FKV_MS;
+	master_tick();
 	evict_asked(g.extent);
 	master_evicted(g.extent, FKV_EVICT_OK, 1);
 	drop_filler(2);

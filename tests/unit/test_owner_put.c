@@ -344,7 +344,7 @@ START_TEST(commit_without_memory_gives_its_reference_back)
 	done(id, 0);
 	ck_assert(core_alloc_failed());
 	owner_quiet(5, 1);
-	owner_result(0);
+	owner_result(-ENOMEM);
 	ck_assert_uint_eq(owner_stats().entries, 0);
 }
 END_TEST

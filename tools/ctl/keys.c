@@ -16,7 +16,7 @@
 #include "ctl/table.h"
 
 #define READ_FIRST	(1u << 16)
-#define READ_MOST	(1ULL << 32)	/* a device that never ends */
+#define READ_MOST	(1ULL << 30)	/* a device that never ends */
 #define LIST_PAGE	1000u
 #define LIST_DEFAULT	1000u
 #define WRITE_MAX	(1u << 30)

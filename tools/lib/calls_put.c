@@ -206,8 +206,9 @@ static void put_end(struct fluxonkv *client, struct fkv_conn *conn,
 		return;
 	if (op == FLUXONKV_OP_PUT_COMMIT && !res->status)
 		put->version = res->version;
-	/* EAGAIN: without effect, and it may be open still */
-	if (op == FLUXONKV_OP_PUT_COMMIT && res->status == -EAGAIN)
+	/* without effect, and it may be open still */
+	if (op == FLUXONKV_OP_PUT_COMMIT &&
+	    (res->status == -EAGAIN || res->status == -ENOMEM))
 		fkv_conn_post_id(conn, FLUXONKV_OP_PUT_ABORT, put->priv[1]);
 	put->data = NULL;
 	put->priv[0] = 0;

@@ -132,8 +132,18 @@ void fkv_conn_kill(struct fkv_conn *conn)
 	pthread_mutex_unlock(&conn->lock);
 }
 
-static int gone(void)
+/* What cannot be read or sent any more ends with its connection. */
+static void out_of_memory(struct fkv_conn *conn)
 {
+	__atomic_store_n(&conn->no_memory, true, __ATOMIC_RELAXED);
+	fkv_conn_kill(conn);
+}
+
+static int gone(const struct fkv_conn *conn)
+{
+	if (__atomic_load_n(&conn->no_memory, __ATOMIC_RELAXED))
+		return fkv_lib_fail(-ENOMEM, "no memory for what the daemon "
+				    "sent: the connection was given up");
 	return fkv_lib_fail(-ENOTCONN, "the daemon closed the connection");
 }
 
@@ -313,6 +323,9 @@ static int post(struct fkv_conn *conn, struct fkv_msg *msg)
 	if (!err && !conn->sending)
 		conn->sending = mine = true;
 	pthread_mutex_unlock(&conn->lock);
+	/* a release that is lost would hold for ever: the end releases all */
+	if (err == -ENOMEM)
+		out_of_memory(conn);
 	if (!mine)
 		return err;
 	do {
@@ -358,8 +371,12 @@ static void undo_late(struct fkv_conn *conn, const uint8_t *body, size_t size)
 	struct fkv_reply reply = { 0 };
 	uint16_t op, undo;
 
-	if (size < sizeof(reply.rep) || fkv_reply_take(&reply, body, size))
+	if (size < sizeof(reply.rep))
 		return;
+	if (fkv_reply_take(&reply, body, size)) {
+		out_of_memory(conn);
+		return;
+	}
 	memcpy(&op, body + offsetof(struct fluxonkv_rep, op), sizeof(op));
 	undo = op == FLUXONKV_OP_GET ? FLUXONKV_OP_RELEASE :
 				       FLUXONKV_OP_PUT_ABORT;
@@ -430,7 +447,7 @@ static void read_once(struct fkv_conn *conn)
 	ssize_t n;
 
 	if (in->cap - in->len < 4096 && fkv_queue_room(in, READ_ROOM)) {
-		fkv_conn_kill(conn);
+		out_of_memory(conn);
 		return;
 	}
 	n = fkv_conn_recv(conn, in->data + in->len, in->cap - in->len);
@@ -531,7 +548,7 @@ static int wait_end(struct fkv_conn *conn, struct fkv_wait *w, int err)
 	pthread_mutex_unlock(&conn->lock);
 	pthread_cond_destroy(&w->woken);
 	if (err == -ENOTCONN)
-		return gone();
+		return gone(conn);
 	if (err == -ETIMEDOUT)
 		return fkv_lib_fail(err, "no answer of the daemon came by the "
 				    "deadline");

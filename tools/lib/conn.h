@@ -54,6 +54,7 @@ struct fkv_conn {
 	bool leader;			/* lock */
 	bool sending;			/* lock */
 	bool dead;			/* lock to write, atomic to read */
+	bool no_memory;			/* atomic; that is why it is */
 	uint64_t next_id;		/* lock */
 	uint32_t late;			/* lock; replies nobody waits for */
 	struct fkv_queue posts;		/* lock; frames without reply */

@@ -230,6 +230,7 @@ void fkv_master_tick(struct fkv_master *m, uint64_t now_ns,
 	struct fkv_timer *t;
 
 	fkv_space_new_round(&m->space);
+	fkv_space_ask_again(&m->space);
 	while ((t = fkv_timers_due(&m->timers, now_ns)))
 		expire(m, fkv_container_of(t, struct fkv_mop, timer), out);
 	fkv_master_serve(m, out);

@@ -31,6 +31,7 @@ static void back_first(struct fkv_master *m, struct fkv_extent *x,
 	x->rebacked = true;
 	m->space.persisting++;
 	m->space.evicting_bytes += x->bytes;
+	m->space.backing_bytes += x->bytes;
 	x->backing = true;
 	fkv_master_persist(m, x, out);
 }
@@ -42,6 +43,7 @@ static void backing_end(struct fkv_master *m, struct fkv_extent *x)
 	x->backing = false;
 	m->space.persisting--;
 	m->space.evicting_bytes -= x->bytes;
+	m->space.backing_bytes -= x->bytes;
 }
 
 static void ask(struct fkv_master *m, struct fkv_extent *x,
@@ -95,6 +97,12 @@ static void evict_one(struct fkv_master *m, struct fkv_extent *x,
 		evict(m, x);
 }
 
+/* Pinned when it was asked lately: the turn is that of the others. */
+static bool found_busy(const struct fkv_space *s, const struct fkv_extent *x)
+{
+	return s->hole_waiter && x->busy == s->hole_waiter->number;
+}
+
 /*
  * Ask for or take victims in the policy's order while there is pressure.
  * True when room came free at once.
@@ -107,13 +115,16 @@ static bool reclaim(struct fkv_master *m, struct fkv_out *out)
 
 	while (s->budget && fkv_space_pressure(s)) {
 		struct fkv_lfu_item *it = fkv_lfu_victim(&s->lfu, &cursor);
+		struct fkv_extent *x;
 
 		if (!it)
 			break;
 		s->budget--;
+		x = fkv_container_of(it, struct fkv_extent, lfu);
+		if (found_busy(s, x))
+			continue;
 		s->reclaiming = true;
-		evict_one(m, fkv_container_of(it, struct fkv_extent, lfu),
-			  out);
+		evict_one(m, x, out);
 	}
 	s->reclaiming = false;
 	return fkv_extents_free_bytes(&s->extents) > before;
@@ -195,7 +206,7 @@ static bool empty_window(struct fkv_master *m, struct fkv_out *out)
 	struct fkv_extent *x, *next;
 	struct fkv_window window;
 
-	if (!s->hole_wanted || s->evicting_bytes ||
+	if (!s->hole_wanted || fkv_space_coming(s) ||
 	    w->windows >= FKV_WINDOW_TRIES ||
 	    fkv_extents_free_bytes(&s->extents) < s->hole_wanted)
 		return false;

@@ -11,6 +11,8 @@ static const unsigned int class_percent[FKV_CLASS_NR] = { 100, 95, 85 };
 #define LOW_DIVISOR	50u
 #define HIGH_DIVISOR	25u
 
+#define POLLS_MAX	50u		/* 100 ms */
+
 int fkv_space_init(struct fkv_space *s, uint64_t capacity, bool first)
 {
 	int err;
@@ -67,6 +69,7 @@ void fkv_space_wait(struct fkv_space *s, struct fkv_waiter *w)
 {
 	w->queued = true;
 	w->windows = 0;
+	w->polls = 0;
 	w->number = ++s->waits;
 	TAILQ_INSERT_TAIL(&s->waiters[w->class], w, link);
 	s->waiting++;
@@ -89,6 +92,18 @@ void fkv_space_want_hole(struct fkv_space *s, struct fkv_waiter *w)
 	s->hole_waiter = w;
 }
 
+void fkv_space_ask_again(struct fkv_space *s)
+{
+	for (int c = 0; c < FKV_CLASS_NR; c++) {
+		struct fkv_waiter *w = TAILQ_FIRST(&s->waiters[c]);
+
+		if (!w)
+			continue;
+		w->number = ++s->waits;
+		w->polls += w->polls < POLLS_MAX;
+	}
+}
+
 struct fkv_waiter *fkv_space_head(const struct fkv_space *s,
 				  enum fkv_class class)
 {
@@ -107,6 +122,13 @@ static uint64_t less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+uint64_t fkv_space_coming(const struct fkv_space *s)
+{
+	if (s->hole_waiter && s->hole_waiter->polls >= POLLS_MAX)
+		return s->evicting_bytes - s->backing_bytes;
+	return s->evicting_bytes;
+}
+
 uint64_t fkv_space_pressure(const struct fkv_space *s)
 {
 	uint64_t free = fkv_extents_free_bytes(&s->extents);
@@ -121,7 +143,7 @@ uint64_t fkv_space_pressure(const struct fkv_space *s)
 	    s->reclaiming)
 		want = fkv_max_u64(want,
 				   less(s->capacity / HIGH_DIVISOR, free));
-	return less(want, s->evicting_bytes);
+	return less(want, fkv_space_coming(s));
 }
 
 void fkv_space_explain(const struct fkv_space *s, uint64_t len, char *buf,

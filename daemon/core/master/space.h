@@ -66,6 +66,7 @@ struct fkv_waiter {
 	enum fkv_class class;
 	uint64_t number;		/* of this wait, from 1 */
 	uint8_t windows;		/* tried for it */
+	uint8_t polls;			/* that it was first in line for */
 	bool queued;
 };
 
@@ -89,6 +90,7 @@ struct fkv_space {
 	uint64_t cause_bytes[FKV_CAUSE_NR];
 	uint64_t pinned_bytes;		/* live entries with pins, as reported */
 	uint64_t evicting_bytes;
+	uint64_t backing_bytes;		/* of these: wait for a persist */
 	uint32_t persisting;		/* evictions that wait for a persist */
 	uint32_t waiting;
 	uint32_t budget;		/* victims left to try in this round */
@@ -122,6 +124,9 @@ int fkv_space_alloc(struct fkv_space *s, enum fkv_class class, uint64_t len,
 void fkv_space_wait(struct fkv_space *s, struct fkv_waiter *w);
 void fkv_space_unwait(struct fkv_space *s, struct fkv_waiter *w);
 
+/* What was found pinned for those first in line may be so no more. */
+void fkv_space_ask_again(struct fkv_space *s);
+
 /* Who has waited longest in @class, or NULL. */
 struct fkv_waiter *fkv_space_head(const struct fkv_space *s,
 				  enum fkv_class class);
@@ -141,6 +146,12 @@ bool fkv_space_window(struct fkv_space *s, uint64_t bytes,
 struct fkv_extent *fkv_extent_next(struct fkv_extent *x);	/* by address */
 void fkv_space_map(struct fkv_space *s, struct fkv_extent *x);
 void fkv_space_unmap(struct fkv_space *s, struct fkv_extent *x);
+
+/*
+ * Bytes that are about to come free. Who has waited for long does not wait
+ * for a slow SSD as well while others could go.
+ */
+uint64_t fkv_space_coming(const struct fkv_space *s);
 
 /* Bytes that should be evicted now, beyond what is on its way. */
 uint64_t fkv_space_pressure(const struct fkv_space *s);

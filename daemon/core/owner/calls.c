@@ -37,6 +37,10 @@ void fkv_item_done(struct fkv_owner *o, struct fkv_item *it, int status,
 	it->done = true;
 	it->op = 0;
 	it->res.status = status;
+	/* these have no result per item */
+	if (status && (call->op == FLUXONKV_OP_LIST ||
+		       call->op == FLUXONKV_OP_COUNT))
+		call->status = status;
 	if (--call->pending)
 		return;
 	if (call->op == FLUXONKV_OP_STAT)

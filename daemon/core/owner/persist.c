@@ -271,6 +271,8 @@ static void device_off(struct fkv_owner *o, uint32_t d, struct fkv_out *out)
 static void device_failed(struct fkv_owner *o, uint32_t d, int res,
 			  struct fkv_out *out)
 {
+	if (res == -ENOMEM)
+		return;		/* ours, not the device's */
 	o->device[d].errors++;
 	if (res != -EIO || o->device[d].errors >= DEVICE_ERRORS_MAX)
 		device_off(o, d, out);

@@ -337,8 +337,8 @@ void fkv_put_done(struct fkv_owner *o, struct fkv_msg *msg,
 		if (put->item)
 			put->item->res.version = msg->put_id;
 		leave_client(o, put);
-		if (e && put->item && put->item->flags & FLUXONKV_COMMIT_HOLD)
-			err = fkv_holder_give(o, put->item, e);
+		if (put->item && put->item->flags & FLUXONKV_COMMIT_HOLD)
+			err = e ? fkv_holder_give(o, put->item, e) : -ENOMEM;
 	}
 	item_end(o, put, err, out);
 	put_free(o, put);

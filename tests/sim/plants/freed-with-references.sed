@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# what: an extent is reused while the owner has it
+# file: daemon/core/master/ops.c
+# breaks: (2) (4) (!)
+# seeds: 100
+s/if (x->refs || x->cause != FKV_CAUSE_HELD)/if (x->cause != FKV_CAUSE_HELD)/

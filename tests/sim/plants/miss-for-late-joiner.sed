@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# what: ENOENT goes to a get that began after the question
+# file: daemon/core/owner/fetch.c
+# breaks: (3)
+# seeds: 1000
+s/if (it->asked == f->asked)/if (0)/
