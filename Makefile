@@ -60,7 +60,8 @@ demo: deps
 	$(Q)tests/e2e/demo $(O)
 
 .PHONY: check
-check: deps
+check:
+	@tests/tools/install-deps check
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)$(MAKE) --no-print-directory SAN=address,undefined all tests
 	$(Q)$(MAKE) --no-print-directory SAN=thread all tests

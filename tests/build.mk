@@ -10,7 +10,7 @@ TESTABLE := $(BASE_OBJ) $(WIRE_OBJ) $(CORE_OBJ) $(IO_OBJ) $(SVC_TEST_OBJ)
 
 .PHONY: tests
 tests: $(addprefix $(O)/tests/unit/test_,$(TEST_NAMES)) $(O)/tests/e2e/demo \
-	$(O)/tests/tools/policy-sim $(O)/tests/sim/sim $(addprefix $(O)/tests/e2e/,story api badinput launch stress field service)
+	$(O)/tests/tools/policy-sim $(O)/tests/tools/cheat $(O)/tests/sim/sim $(addprefix $(O)/tests/e2e/,story api badinput launch stress field service)
 
 $(O)/testable.a: $(TESTABLE)
 	@rm -f $@ && ar rcs $@ $^
@@ -47,6 +47,9 @@ $(O)/tests/e2e/launch: $(O)/tests/e2e/launch.o
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ -lseccomp -o $@
 
 $(O)/tests/e2e/%: $(O)/tests/e2e/%.o $(O)/libfluxonkv.a
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ -lpthread -o $@
+
+$(O)/tests/tools/cheat: $(O)/tests/tools/cheat.o $(O)/libfluxonkv.a
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ -lpthread -o $@
 
 POLICY_SIM_SRC := tests/tools/policy-sim.c $(wildcard tests/tools/policies/*.c)

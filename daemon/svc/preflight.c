@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
+#include <linux/capability.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,12 +227,27 @@ int fkv_preflight_segment(const struct fkv_config *cfg, const char *root,
 	return -ENOMEM;
 }
 
+/* CAP_IPC_LOCK: no limit then. Root in a container may lack it. */
+static bool may_lock_all(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	uint64_t caps = 0;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "CapEff: %" SCNx64, &caps) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return caps >> CAP_IPC_LOCK & 1;
+}
+
 static int check_memlock(const struct fkv_config *cfg, char *err,
 			 size_t err_size)
 {
 	struct rlimit rl;
 
-	if (cfg->lock_memory != FKV_LOCK_REQUIRED || geteuid() == 0)
+	if (cfg->lock_memory != FKV_LOCK_REQUIRED || may_lock_all())
 		return 0;
 	if (getrlimit(RLIMIT_MEMLOCK, &rl) || rl.rlim_cur >= cfg->memory)
 		return 0;

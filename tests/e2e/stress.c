@@ -17,8 +17,6 @@
 
 #include <fluxonkv.h>
 
-#include "client.h"
-
 #define KEYS		300u
 #define VALUE_MAX	(2u << 20)
 #define THREADS_MAX	64u
@@ -272,69 +270,6 @@ static int crowd(unsigned int n)
 	return !served || served + refused != n;
 }
 
-static unsigned long reconnects(void)
-{
-	struct fluxonkv_counters n;
-	char name[32];
-
-	fluxonkv_exists(kv, name, name_of(name, 0));
-	fluxonkv_get_counters(kv, &n);
-	return (unsigned long)n.reconnects;
-}
-
-/* Pins by the library's own hand, without asking the cap: how many. */
-static unsigned int pin_all(unsigned int n, bool honest)
-{
-	static struct fluxonkv_holder h[KEYS];
-	unsigned int pinned = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		char name[32];
-		struct fluxonkv_key key = { name, name_of(name, i) };
-		struct fkv_pin pin;
-
-		if (honest)
-			pinned += !fluxonkv_get(kv, name, key.len, &h[i]);
-		else
-			pinned += fkv_pins_get(&kv->conn->pins, &key, NULL,
-					       &pin) == FKV_PINS_HIT;
-	}
-	return pinned;
-}
-
-/*
- * H4: N values of 1 MiB under a cap of a third of them. Who keeps to it is
- * left in peace, who goes round it is not served any more.
- */
-static int cheat(unsigned int n)
-{
-	static uint64_t value[(1u << 20) / 8];
-	unsigned int pinned;
-
-	if (fluxonkv_open(NULL, &kv))
-		return 1;
-	for (uint32_t i = 0; i < n; i++) {
-		char name[32];
-
-		if (fluxonkv_put(kv, name, name_of(name, i), value,
-				 sizeof(value), 0))
-			return 1;
-	}
-	pinned = pin_all(n, true);
-	sleep(3);
-	printf("honest: %u pinned, %lu reconnects\n", pinned, reconnects());
-	if (pinned < n / 4 || pinned > n / 3 || reconnects())
-		return 1;
-	fluxonkv_close(kv);
-	if (fluxonkv_open(NULL, &kv))
-		return 1;
-	pinned = pin_all(n, false);
-	for (int i = 0; i < 80 && !reconnects(); i++)
-		usleep(100000);
-	printf("cheat: %u pinned, %lu reconnects\n", pinned, reconnects());
-	return pinned != n || reconnects() != 1;
-}
-
 int main(int argc, char **argv)
 {
 	unsigned int a = argc > 2 ? (unsigned int)atoi(argv[2]) : 0;
@@ -345,9 +280,6 @@ int main(int argc, char **argv)
 		return load(a, b);
 	if (argc == 3 && !strcmp(argv[1], "crowd") && a && a <= CROWD_MAX)
 		return crowd(a);
-	if (argc == 3 && !strcmp(argv[1], "cheat") && a && a <= KEYS)
-		return cheat(a);
-	fprintf(stderr, "usage: stress load SECONDS THREADS | crowd N | "
-		"cheat N\n");
+	fprintf(stderr, "usage: stress load SECONDS THREADS | crowd N\n");
 	return 2;
 }

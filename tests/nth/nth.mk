@@ -17,7 +17,7 @@ NTH_WITH_daemon := $(O)/libfluxonkv.a
 NTH_SRC_lib := tests/nth/nth_lib.c
 NTH_WITH_lib := $(LIB_OBJ)
 
-$(O)/tests/nth/%.o: BASE_CFLAGS += -fno-builtin
+$(O)/tests/nth/%.o: BASE_CFLAGS += -fno-builtin -Itests
 
 define NTH_RULE
 $(O)/tests/nth/nth_$(1): $(call obj,$(NTH_SRC_$(1))) $(NTH_OBJ) \

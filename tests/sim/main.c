@@ -73,7 +73,7 @@ static void on_signal(int sig)
 	signal(sig, SIG_DFL);
 	if (!s)
 		raise(sig);
-	sim_fail(s, s->rule ? s->rule : sig == SIGABRT ?
+	sim_fail(s, "%s", s->rule ? s->rule : sig == SIGABRT ?
 		 "(!) an assertion does not hold" : "(!) a crash");
 }
 
@@ -94,7 +94,7 @@ static void work(const struct sim_config *cfg, const struct sim_args *args,
 bool sim_try(const struct sim_config *cfg, bool quiet)
 {
 	struct sim_cover n = { 0 };
-	int status;
+	int status = 0;
 	pid_t pid;
 
 	memset(sim_report, 0, sizeof(*sim_report));
@@ -115,7 +115,7 @@ static bool run_all(const struct sim_config *cfg, const struct sim_args *args,
 		    struct sim_cover *total)
 {
 	bool good = true;
-	int status;
+	int status = 0;
 
 	for (uint64_t i = 0; i < args->jobs; i++) {
 		pid_t pid = fork();

@@ -141,10 +141,13 @@ static void out_of_memory(struct fkv_conn *conn)
 
 static int gone(const struct fkv_conn *conn)
 {
-	if (__atomic_load_n(&conn->no_memory, __ATOMIC_RELAXED))
-		return fkv_lib_fail(-ENOMEM, "no memory for what the daemon "
-				    "sent: the connection was given up");
-	return fkv_lib_fail(-ENOTCONN, "the daemon closed the connection");
+	/* not ENOMEM: what was asked for may have been done */
+	return fkv_lib_fail(-ENOTCONN, "%s",
+			    __atomic_load_n(&conn->no_memory,
+					    __ATOMIC_RELAXED) ?
+			    "no memory for what the daemon sent: the "
+			    "connection was given up" :
+			    "the daemon closed the connection");
 }
 
 /* Wait until the socket is ready or @until: 0, or -ETIMEDOUT. */
@@ -552,8 +555,10 @@ static int wait_end(struct fkv_conn *conn, struct fkv_wait *w, int err)
 	if (err == -ETIMEDOUT)
 		return fkv_lib_fail(err, "no answer of the daemon came by the "
 				    "deadline");
+	/* it was answered: what was asked for may have been done */
 	if (err)
-		return fkv_lib_fail(err, "no memory for a reply");
+		return fkv_lib_fail(-ENOTCONN, "no memory for the daemon's "
+				    "answer");
 	return 0;
 }
 

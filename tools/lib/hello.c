@@ -282,6 +282,9 @@ static int say_hello(struct fkv_conn *conn, uint64_t deadline)
 	err = fkv_conn_call(conn, &msg, deadline, &reply);
 	conn->opening = false;
 	fkv_msg_done(&msg);
+	if (err == -ENOTCONN && conn->no_memory)
+		return fkv_lib_fail(-ENOMEM, "no memory for the daemon's "
+				    "hello");
 	if (err == -ENOTCONN)
 		return fkv_lib_fail(err, "the daemon closed the connection at "
 				    "once: it is stopping, or has no room for "
