@@ -224,6 +224,12 @@ int fluxonkv_exists(struct fluxonkv *client, const void *key, size_t key_len);
 int fluxonkv_exists_many(struct fluxonkv *client,
 			 const struct fluxonkv_key *keys, size_t n,
 			 unsigned char *ret_exists, size_t *ret_leading);
+/*
+ * The same, and what is only on SSD is fetched to memory, in this order, after
+ * the reads that somebody waits for. The answer does not wait for that.
+ */
+int fluxonkv_warm(struct fluxonkv *client, const struct fluxonkv_key *keys,
+		  size_t n, unsigned char *ret_exists, size_t *ret_leading);
 
 /*
  * List keys that begin with @prefix (prefix_len 0: all) in byte order, after

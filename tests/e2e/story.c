@@ -510,6 +510,44 @@ static int do_gets(unsigned int keys)
 	return failures != 0;
 }
 
+/*
+ * K2 WARM: of KEYS keys, all loaded, those only on SSD come to memory without a
+ * get, and the answer came before them.
+ */
+static int do_warm(unsigned int keys)
+{
+	struct fluxonkv *kv = open_client();
+	struct fluxonkv_key k[16], missing = { "load/none", 9 };
+	static char name[16][32];
+	unsigned char exists[16], not_there = 1;
+	struct fluxonkv_stat st[16];
+	size_t n = 0, run = 99, in_memory = 0;
+
+	for (unsigned int i = 0; i < keys && n < 16; i++) {
+		k[n].data = name[n];
+		k[n].len = (size_t)sprintf(name[n], "load/%u", i);
+		expect(fluxonkv_stat(kv, k[n].data, k[n].len, &st[n]), 0,
+		       "stat");
+		n += st[n].where == FLUXONKV_WHERE_SSD;
+	}
+	check(n == 16, "16 keys are only on SSD");
+	expect(fluxonkv_warm(kv, k, n, exists, &run), 0, "warm");
+	check(run == n && exists[0] && exists[n - 1], "all of them exist");
+	expect(fluxonkv_warm(kv, &missing, 1, &not_there, NULL), 0,
+	       "warm of what is not there");
+	check(!not_there, "which does not exist");
+	for (int i = 0; i < 500 && in_memory < n; i++) {
+		usleep(10000);
+		expect(fluxonkv_stat_many(kv, k, n, st, NULL), 0, "stat_many");
+		in_memory = 0;
+		for (size_t j = 0; j < n; j++)
+			in_memory += st[j].where & FLUXONKV_WHERE_MEMORY;
+	}
+	check(in_memory == n, "all of them came to memory");
+	fluxonkv_close(kv);
+	return failures != 0;
+}
+
 static unsigned int arg(char **argv, int argc, int i)
 {
 	return i < argc ? (unsigned int)strtoul(argv[i], NULL, 10) : 0;
@@ -539,7 +577,9 @@ int main(int argc, char **argv)
 		return do_keep();
 	if (!strcmp(word, "gets"))
 		return do_gets(a);
-	fprintf(stderr, "usage: story churn|hold N|quota|space KEYS|"
-		"orphan N|load A B LEN|look A B LEN|keep|gets KEYS\n");
+	if (!strcmp(word, "warm"))
+		return do_warm(a);
+	fprintf(stderr, "usage: story churn|hold N|quota|space KEYS|orphan N|"
+		"load A B LEN|look A B LEN|keep|gets KEYS|warm KEYS\n");
 	return 2;
 }

@@ -106,15 +106,17 @@ static void take_stat(void *arg, size_t i, const struct fluxonkv_result *res)
 	st->where = res->source & (FLUXONKV_WHERE_MEMORY | FLUXONKV_WHERE_SSD);
 }
 
-static int stat_keys(struct fluxonkv *client, const struct fluxonkv_key *keys,
-		     size_t n, struct fluxonkv_stat *stats, const char *call)
+/* @how: call, flags, items, n. */
+static int stat_keys(struct fluxonkv *client, const struct fkv_ask *how,
+		     struct fluxonkv_stat *stats)
 {
 	struct fkv_ask ask = {
-		.call = call,
+		.call = how->call,
 		.op = FLUXONKV_OP_STAT,
+		.flags = how->flags,
 		.again = true,
-		.n = n,
-		.items = keys,
+		.n = how->n,
+		.items = how->items,
 	};
 
 	return ask_keys(client, &ask, take_stat, stats);
@@ -124,36 +126,42 @@ int fluxonkv_stat(struct fluxonkv *client, const void *key, size_t key_len,
 		  struct fluxonkv_stat *ret_stat)
 {
 	struct fluxonkv_key k = { .data = key, .len = key_len };
+	struct fkv_ask how = { .call = "stat", .items = &k, .n = 1 };
 	int err = fkv_client_check(client, "stat");
 
 	if (err)
 		return err;
 	if (!ret_stat)
 		return fkv_lib_fail(-EINVAL, "stat: ret_stat is NULL");
-	err = stat_keys(client, &k, 1, ret_stat, "stat");
+	err = stat_keys(client, &how, ret_stat);
 	return err ? err : ret_stat->status;
+}
+
+static size_t leading(const struct fluxonkv_stat *stats, size_t n)
+{
+	size_t run = 0;
+
+	while (run < n && !stats[run].status)
+		run++;
+	return run;
 }
 
 int fluxonkv_stat_many(struct fluxonkv *client, const struct fluxonkv_key *keys,
 		       size_t n, struct fluxonkv_stat *ret_stats,
 		       size_t *ret_leading)
 {
+	struct fkv_ask how = { .call = "stat_many", .items = keys, .n = n };
 	int err = fkv_client_check(client, "stat_many");
-	size_t run = 0;
 
 	if (!err)
 		err = fkv_batch_check("stat_many", keys, n);
 	if (!err)
 		err = fkv_batch_check("stat_many", ret_stats, n);
 	if (!err)
-		err = stat_keys(client, keys, n, ret_stats, "stat_many");
-	if (err)
-		return err;
-	while (run < n && !ret_stats[run].status)
-		run++;
-	if (ret_leading)
-		*ret_leading = run;
-	return 0;
+		err = stat_keys(client, &how, ret_stats);
+	if (!err && ret_leading)
+		*ret_leading = leading(ret_stats, n);
+	return err;
 }
 
 int fluxonkv_exists(struct fluxonkv *client, const void *key, size_t key_len)
@@ -163,20 +171,43 @@ int fluxonkv_exists(struct fluxonkv *client, const void *key, size_t key_len)
 	return fluxonkv_stat(client, key, key_len, &st);
 }
 
+static int exists_keys(struct fluxonkv *client, const struct fkv_ask *how,
+		       unsigned char *ret_exists, size_t *ret_leading)
+{
+	struct fluxonkv_stat stats[FLUXONKV_BATCH_MAX];
+	int err = fkv_client_check(client, how->call);
+
+	if (!err)
+		err = fkv_batch_check(how->call, how->items, how->n);
+	if (!err)
+		err = stat_keys(client, how, stats);
+	for (size_t i = 0; !err && ret_exists && i < how->n; i++)
+		ret_exists[i] = !stats[i].status;
+	if (!err && ret_leading)
+		*ret_leading = leading(stats, how->n);
+	return err;
+}
+
 int fluxonkv_exists_many(struct fluxonkv *client,
 			 const struct fluxonkv_key *keys, size_t n,
 			 unsigned char *ret_exists, size_t *ret_leading)
 {
-	struct fluxonkv_stat stats[FLUXONKV_BATCH_MAX];
-	int err = fkv_client_check(client, "exists_many");
+	struct fkv_ask how = { .call = "exists_many", .items = keys, .n = n };
 
-	if (!err)
-		err = fkv_batch_check("exists_many", keys, n);
-	if (!err)
-		err = fluxonkv_stat_many(client, keys, n, stats, ret_leading);
-	for (size_t i = 0; !err && ret_exists && i < n; i++)
-		ret_exists[i] = !stats[i].status;
-	return err;
+	return exists_keys(client, &how, ret_exists, ret_leading);
+}
+
+int fluxonkv_warm(struct fluxonkv *client, const struct fluxonkv_key *keys,
+		  size_t n, unsigned char *ret_exists, size_t *ret_leading)
+{
+	struct fkv_ask how = {
+		.call = "warm",
+		.flags = FLUXONKV_REQ_WARM,
+		.items = keys,
+		.n = n,
+	};
+
+	return exists_keys(client, &how, ret_exists, ret_leading);
 }
 
 /* A call of fixed items whose keys may be empty: LIST, COUNT, ADMIN. */
