@@ -9,7 +9,7 @@ SVC_TEST_OBJ := $(filter-out $(O)/daemon/svc/main.o,$(SVC_OBJ))
 TESTABLE := $(BASE_OBJ) $(WIRE_OBJ) $(CORE_OBJ) $(IO_OBJ) $(SVC_TEST_OBJ)
 
 .PHONY: tests
-tests: $(addprefix $(O)/tests/unit/test_,$(TEST_NAMES)) $(O)/tests/e2e/demo \
+tests: daemon lib tools $(addprefix $(O)/tests/unit/test_,$(TEST_NAMES)) $(O)/tests/e2e/demo \
 	$(O)/tests/tools/policy-sim $(O)/tests/tools/cheat $(O)/tests/sim/sim $(addprefix $(O)/tests/e2e/,story api badinput launch stress field service)
 
 $(O)/testable.a: $(TESTABLE)

@@ -525,6 +525,9 @@ static void on_alive(uv_timer_t *t)
 
 	now(e);
 	fkv_index_alive(e->index, e->now_ns + FKV_ALIVE_NS);
+	/* nobody else owns these keys: the lease is that of living itself */
+	if (e->ec.cfg->strict_reads)
+		fkv_index_lease(e->index, fkv_clock_boot_ns() + FKV_ALIVE_NS);
 }
 
 static void on_hits_timer(uv_timer_t *t)

@@ -7,6 +7,12 @@
 
 for strict in true false; do
 	start_daemon --memory 32MiB --set strict_reads=$strict
+	"$o/tests/tools/cheat" lease >"$work/lease" || die "no index"
+	case $strict,$(cat "$work/lease") in
+	true,strict=1\ lease=[1-9]*) ;;
+	false,strict=0) ;;
+	*) die "strict_reads: $strict gives $(cat "$work/lease")" ;;
+	esac
 	"$o/tests/e2e/service" frozen "$daemon_pid" 2000 >"$work/out" ||
 		{ kill -CONT "$daemon_pid"; head -n 30 "$work/out"
 		die "strict_reads: $strict"; }

@@ -88,9 +88,9 @@ static void is_value(const char *call, const struct fluxonkv_holder *h)
 
 static void get_one(void)
 {
-	struct fluxonkv_holder h;
-	uint64_t len;
-	char buf[8];
+	struct fluxonkv_holder h = { 0 };
+	uint64_t len = 0;
+	char buf[8] = "";
 
 	if (TRY(fluxonkv_get(c, "k1", 2, &h))) {
 		is_value("get", &h);
@@ -155,7 +155,7 @@ static void puts_by_copy(void)
 
 static void puts_in_place(void)
 {
-	struct fluxonkv_putop put;
+	struct fluxonkv_putop put = { 0 };
 
 	if (TRY(fluxonkv_put_begin(c, "k3", 2, 5, 0, &put))) {
 		memcpy(put.data, "value", 5);
@@ -172,7 +172,7 @@ static void stat_many(void)
 	static struct fluxonkv_stat st[MANY];
 	static int status[MANY];
 	uint64_t before = nth_failures();
-	size_t run;
+	size_t run = 0;
 
 	for (int i = 0; i < MANY; i++)
 		keys[i] = (struct fluxonkv_key){ "k1", 2 };
@@ -188,8 +188,8 @@ static void stat_many(void)
 static void others(void)
 {
 	static struct fluxonkv_listed_key listed[1000];
-	uint64_t n;
-	size_t nr;
+	uint64_t n = 0;
+	size_t nr = 0;
 	char *text;
 
 	TRY(fluxonkv_exists(c, "k1", 2));

@@ -3,12 +3,14 @@
  * cheat.c - a client that goes round its cap by the library's own hand (H4)
  *
  * cheat N: with N values of 1 MiB and a cap of a third of them. It has to know
- * the library from inside, which stories do not.
+ * the library from inside, which stories do not. cheat lease: what the index
+ * says of strict reads.
  */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -85,12 +87,33 @@ static int cheat(unsigned int n)
 	return pinned != n || reconnects() != 1;
 }
 
+/* "strict=0" or "strict=1 lease=MS", the time until it ends. */
+static int lease(void)
+{
+	const struct fluxonkv_index_header *h;
+	uint64_t now = fkv_clock_ns(CLOCK_BOOTTIME), until;
+
+	if (fluxonkv_open(NULL, &kv))
+		return 1;
+	h = kv->conn->pins.index;
+	until = __atomic_load_n(&h->lease_until_ns, __ATOMIC_RELAXED);
+	if (kv->conn->pins.strict)
+		printf("strict=1 lease=%lld\n",
+		       (long long)(until - now) / 1000000);
+	else
+		printf("strict=0\n");
+	fluxonkv_close(kv);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int n = argc == 2 ? (unsigned int)atoi(argv[1]) : 0;
 
 	if (n && n <= KEYS)
 		return cheat(n);
-	fprintf(stderr, "usage: cheat N\n");
+	if (argc == 2 && !strcmp(argv[1], "lease"))
+		return lease();
+	fprintf(stderr, "usage: cheat N | lease\n");
 	return 2;
 }
