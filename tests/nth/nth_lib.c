@@ -220,7 +220,7 @@ static void hits(void)
 {
 	static struct fluxonkv_key keys[MANY];
 	static struct fluxonkv_holder h[MANY];
-	struct fluxonkv_holder hot;
+	struct fluxonkv_holder hot = { 0 };
 	uint64_t before = nth_failures();
 
 	if (TRY(fluxonkv_get(c, "khot", 4, &hot)))
@@ -238,7 +238,7 @@ static void hits(void)
 /* Holders of before stay while it comes back. */
 static void reconnect(void)
 {
-	struct fluxonkv_holder h, again;
+	struct fluxonkv_holder h = { 0 }, again = { 0 };
 	bool held = TRY(fluxonkv_get(c, "k1", 2, &h));
 
 	set_mode(HANG_UP);
