@@ -15,19 +15,55 @@
 
 #define ROUTES_MAX	1000u
 
+/* Of the answer that is being made: json-c ends a process that goes on. */
+static bool no_memory;
+
+static struct json_object *made(struct json_object *o)
+{
+	no_memory |= !o;
+	return o;
+}
+
+static struct json_object *object(void)
+{
+	return made(json_object_new_object());
+}
+
+static struct json_object *array(void)
+{
+	return made(json_object_new_array());
+}
+
+/* @v is taken over. */
+static void put(struct json_object *o, const char *name, struct json_object *v)
+{
+	if (o && v && !json_object_object_add(o, name, v))
+		return;
+	json_object_put(v);
+	no_memory = true;
+}
+
+static void append(struct json_object *list, struct json_object *v)
+{
+	if (list && v && !json_object_array_add(list, v))
+		return;
+	json_object_put(v);
+	no_memory = true;
+}
+
 static void put_u64(struct json_object *o, const char *name, uint64_t v)
 {
-	json_object_object_add(o, name, json_object_new_uint64(v));
+	put(o, name, json_object_new_uint64(v));
 }
 
 static void put_str(struct json_object *o, const char *name, const char *v)
 {
-	json_object_object_add(o, name, json_object_new_string(v));
+	put(o, name, json_object_new_string(v));
 }
 
 static void put_bool(struct json_object *o, const char *name, bool v)
 {
-	json_object_object_add(o, name, json_object_new_boolean(v));
+	put(o, name, json_object_new_boolean(v));
 }
 
 /* Keys are bytes: printable ASCII as it is, the rest and '\' as \xNN. */
@@ -55,7 +91,7 @@ static void put_key(struct json_object *o, const char *name,
 
 static struct json_object *memory_json(const struct fkv_report *r)
 {
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = object();
 
 	put_u64(o, "capacity_bytes", r->master.capacity);
 	put_u64(o, "used_bytes", r->master.used);
@@ -71,7 +107,7 @@ static struct json_object *memory_json(const struct fkv_report *r)
 static struct json_object *ssd_summary(struct fkv_engine *e)
 {
 	const struct fkv_engine_config *ec = fkv_engine_config(e);
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = object();
 	struct fkv_ring_stats rs = { 0 };
 
 	if (fkv_engine_ring(e))
@@ -98,8 +134,8 @@ static uint64_t hits_local(const struct fkv_report *r)
 static struct json_object *status_json(struct fkv_engine *e)
 {
 	const struct fkv_engine_config *ec = fkv_engine_config(e);
-	struct json_object *o = json_object_new_object();
-	struct json_object *hits = json_object_new_object();
+	struct json_object *o = object();
+	struct json_object *hits = object();
 	struct fkv_report r;
 
 	fkv_engine_report(e, &r);
@@ -111,8 +147,8 @@ static struct json_object *status_json(struct fkv_engine *e)
 	put_u64(o, "incarnation", ec->incarnation);
 	put_u64(o, "epoch", ec->epoch);
 	put_u64(o, "uptime_s", (fkv_clock_ns() - ec->started_ns) / FKV_SEC);
-	json_object_object_add(o, "memory", memory_json(&r));
-	json_object_object_add(o, "ssd", ssd_summary(e));
+	put(o, "memory", memory_json(&r));
+	put(o, "ssd", ssd_summary(e));
 	put_u64(o, "keys", r.master.keys);
 	put_u64(o, "keys_memory", r.master.keys_memory);
 	put_u64(o, "keys_ssd", r.master.keys_ssd);
@@ -125,7 +161,7 @@ static struct json_object *status_json(struct fkv_engine *e)
 	put_u64(o, "hits_local", hits_local(&r));
 	put_u64(hits, "local", hits_local(&r));
 	put_u64(hits, "ssd_local", r.owner.hits_ssd);
-	json_object_object_add(o, "hits", hits);
+	put(o, "hits", hits);
 	put_u64(o, "misses", r.owner.misses);
 	put_u64(o, "get_errors", r.owner.get_errors);
 	put_u64(o, "evictions", r.master.evictions);
@@ -135,13 +171,13 @@ static struct json_object *status_json(struct fkv_engine *e)
 
 static struct json_object *holders_json(struct fkv_engine *e)
 {
-	struct json_object *list = json_object_new_array();
+	struct json_object *list = array();
 	struct fkv_client_info c;
 
 	fkv_gateway_count_pins(fkv_engine_gateway(e));
 	for (uint64_t i = 0;
 	     fkv_owner_client_info(fkv_engine_owner(e), i, &c); i++) {
-		struct json_object *o = json_object_new_object();
+		struct json_object *o = object();
 		struct fkv_conn_info info = { 0 };
 
 		fkv_gateway_conn_info(fkv_engine_gateway(e), c.client, &info);
@@ -152,7 +188,7 @@ static struct json_object *holders_json(struct fkv_engine *e)
 		put_u64(o, "pinned_bytes", c.pinned_bytes +
 			info.pinned_bytes);
 		put_u64(o, "open_puts", c.open_puts);
-		json_object_array_add(list, o);
+		append(list, o);
 	}
 	return list;
 }
@@ -160,8 +196,8 @@ static struct json_object *holders_json(struct fkv_engine *e)
 static struct json_object *segments_json(struct fkv_engine *e)
 {
 	const struct fkv_engine_config *ec = fkv_engine_config(e);
-	struct json_object *list = json_object_new_array();
-	struct json_object *o = json_object_new_object();
+	struct json_object *list = array();
+	struct json_object *o = object();
 	struct fkv_report r;
 
 	fkv_engine_report(e, &r);
@@ -170,7 +206,7 @@ static struct json_object *segments_json(struct fkv_engine *e)
 	put_u64(o, "used_bytes", r.master.used);
 	put_bool(o, "locked", fkv_segment_locked(ec->segment));
 	put_str(o, "huge", fkv_segment_pages(ec->segment));
-	json_object_array_add(list, o);
+	append(list, o);
 	return list;
 }
 
@@ -206,7 +242,7 @@ static struct fkv_key *parse_key(const char *text)
 
 static struct json_object *route_json(const struct fkv_route_info *info)
 {
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = object();
 
 	put_key(o, "key", info->key);
 	put_u64(o, "len", info->len);
@@ -225,7 +261,7 @@ static struct json_object *route_json(const struct fkv_route_info *info)
 static struct json_object *routes_json(struct fkv_engine *e,
 				       const char *prefix)
 {
-	struct json_object *list = json_object_new_array();
+	struct json_object *list = array();
 	struct fkv_master *m = fkv_engine_master(e);
 	struct fkv_key *from = parse_key(prefix);
 	struct fkv_route_info info;
@@ -236,7 +272,7 @@ static struct json_object *routes_json(struct fkv_engine *e,
 	if (!more)
 		more = fkv_master_route_after(m, from, &info);
 	while (more && n++ < ROUTES_MAX && has_prefix(info.key, from)) {
-		json_object_array_add(list, route_json(&info));
+		append(list, route_json(&info));
 		more = fkv_master_route_after(m, info.key, &info);
 	}
 	fkv_key_put(from);
@@ -246,7 +282,7 @@ static struct json_object *routes_json(struct fkv_engine *e,
 static struct json_object *device_json(struct fkv_engine *e, uint32_t d)
 {
 	const struct fkv_engine_config *ec = fkv_engine_config(e);
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = object();
 	struct fkv_device_stats ds;
 	struct fkv_ring_stats rs;
 
@@ -273,17 +309,17 @@ static struct json_object *device_json(struct fkv_engine *e, uint32_t d)
 
 static struct json_object *ssd_json(struct fkv_engine *e)
 {
-	struct json_object *list = json_object_new_array();
+	struct json_object *list = array();
 
 	for (uint32_t d = 0; d < fkv_engine_config(e)->nr_devices; d++)
-		json_object_array_add(list, device_json(e, d));
+		append(list, device_json(e, d));
 	return list;
 }
 
 /* Live objects by class: all but routes go to zero when nobody is here. */
 static struct json_object *refs_json(struct fkv_engine *e)
 {
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = object();
 	struct fkv_report r;
 
 	fkv_engine_report(e, &r);
@@ -312,7 +348,7 @@ static struct json_object *refs_json(struct fkv_engine *e)
 /* Walks everything: an operator's check that accounts balance. */
 static struct json_object *check_json(struct fkv_engine *e)
 {
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = object();
 
 	fkv_master_check(fkv_engine_master(e));
 	fkv_owner_check(fkv_engine_owner(e));
@@ -346,6 +382,7 @@ char *fkv_admin_answer(struct fkv_engine *e, const char *word,
 		       const char *argument, int *ret_err)
 {
 	struct json_object *o;
+	const char *said;
 	char *text;
 
 	if (!strcmp(word, "metrics")) {
@@ -353,14 +390,15 @@ char *fkv_admin_answer(struct fkv_engine *e, const char *word,
 		*ret_err = -ENOMEM;
 		return text;
 	}
+	no_memory = false;
 	o = answer(e, word, argument);
-	if (!o) {
-		*ret_err = -EINVAL;
+	*ret_err = o || no_memory ? -ENOMEM : -EINVAL;
+	if (!o || no_memory) {
+		json_object_put(o);
 		return NULL;
 	}
-	text = strdup(json_object_to_json_string_ext(o,
-						     JSON_C_TO_STRING_PLAIN));
+	said = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+	text = said ? strdup(said) : NULL;
 	json_object_put(o);
-	*ret_err = -ENOMEM;
 	return text;
 }

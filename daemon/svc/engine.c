@@ -312,7 +312,12 @@ static void work_command(struct fkv_engine *e, struct fkv_cmd *cmd)
 		w.to = base + cmd->offset;
 		w.user = a;
 	}
-	fkv_assert(!fkv_workers_post(e->workers, &w));
+	if (!fkv_workers_post(e->workers, &w))
+		return;
+	/* a hash has no way to fail: its put would never be persisted */
+	fkv_assert(cmd->type == FKV_CMD_COPY);
+	fkv_arena_put(w.user);
+	inbox_post(e, &failed);
 }
 
 /* A run of EVICT commands is one batch: one fence, two scans. */

@@ -302,7 +302,7 @@ static void cleanup(void)
 /* All of the first, then fewer: the later are much the same. */
 static uint64_t next(uint64_t n)
 {
-	return n < 100 ? n + 1 : n + n / 12;
+	return n < 100 || getenv("NTH_ALL") ? n + 1 : n + n / 12;
 }
 
 int main(int argc, char **argv)
