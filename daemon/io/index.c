@@ -513,7 +513,8 @@ static void count_one(struct fkv_index *ix, struct fkv_pins *p,
 		if (ix->stamp[i] == ix->scan_no)
 			continue;
 		ix->stamp[i] = ix->scan_no;
-		if (ix->owner[i]->live)
+		/* the owner counts what it has given holders of by itself */
+		if (ix->owner[i]->live && !ix->owner[i]->pins)
 			*live_bytes += fkv_extent_bytes(ix->owner[i]->len);
 	}
 	counters_read(p);

@@ -87,7 +87,7 @@ uint64_t fkv_pins_count(struct fkv_pins *p);
 
 /*
  * Count what every client pins (into its fkv_pins); returns the bytes of
- * distinct live entries that are pinned at all.
+ * distinct live entries that are pinned here, and by no holder of the owner's.
  */
 uint64_t fkv_index_count(struct fkv_index *ix);
 

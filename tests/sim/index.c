@@ -234,7 +234,7 @@ void sim_index_hits(struct sim *s)
 			sim_hits(s, ie->entry, ie->hits);
 			ie->hits = 0;
 		}
-		if (ie->live && ie->pins)
+		if (ie->live && ie->pins && !ie->entry->pins)
 			in.n += fkv_extent_bytes(ie->len);
 	}
 	sim_feed(s, &in);

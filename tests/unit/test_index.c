@@ -313,6 +313,10 @@ START_TEST(pins_are_counted_in_pages)
 	ck_assert_uint_eq(fkv_pins_count(pins), 3 * 8192);
 	ck_assert_uint_eq(pins->pinned, 3);
 	ck_assert_uint_eq(fkv_index_count(ix), 2 * 8192);
+	/* P4: with a holder by message, too, it is the owner's to count */
+	e->pins = 1;
+	ck_assert_uint_eq(fkv_index_count(ix), 8192);
+	e->pins = 0;
 	f->live = false;
 	ck_assert_uint_eq(fkv_index_count(ix), 8192);
 	ck_assert_uint_eq(pins->pinned_bytes, 3 * 8192);
