@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,8 +68,10 @@ static bool ok(const char *call, int err)
 static void run_daemon(void)
 {
 	int fd = open(log_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	const struct rlimit no_core = { 0, 0 };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setrlimit(RLIMIT_CORE, &no_core);
 	dup2(fd, 2);
 	setenv("LD_PRELOAD", so, 1);
 	execl(program, program, "--standalone", "--socket", path, "--metrics",
@@ -220,6 +223,21 @@ static bool says(const char *word, const char *part)
 	return yes;
 }
 
+/* Its sockets close before it is there to be waited for. */
+static bool has_ended(int *ret_status)
+{
+	for (int i = 0; i < 300; i++) {
+		if (waitpid(pid, ret_status, WNOHANG) == pid)
+			return true;
+		if (!fluxonkv_open(address, &c)) {
+			fluxonkv_close(c);
+			return false;
+		}
+		usleep(10000);
+	}
+	return false;
+}
+
 static void afterwards(void)
 {
 	int status;
@@ -227,7 +245,7 @@ static void afterwards(void)
 	fail->at = 0;
 	/* what it allocates later may have met it, too */
 	usleep(1000);
-	if (waitpid(pid, &status, WNOHANG) == pid) {
+	if (has_ended(&status)) {
 		ended(status);
 		return;
 	}
