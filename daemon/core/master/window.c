@@ -8,8 +8,13 @@
  */
 #include "core/master/space.h"
 
-/* Extents looked at in one search: some milliseconds at most. */
+/*
+ * Extents looked at in one search, when nothing was found before, and when
+ * something was: the cheapest of so many is not much dearer than of all, and
+ * the next search begins where this one ended.
+ */
 #define SWEEP_MAX	65536u
+#define SWEEP_ENOUGH	4096u
 
 static int cmp_offset(const struct fkv_extent *a, const struct fkv_extent *b)
 {
@@ -87,6 +92,11 @@ static void step(struct sweep *w, struct fkv_extent *x, uint64_t high)
 		w->best = (struct fkv_window){ w->left, x, w->cost };
 }
 
+static bool enough(const struct sweep *w, uint32_t room)
+{
+	return w->best.first && SWEEP_MAX - room >= SWEEP_ENOUGH;
+}
+
 /* From @x on, at most *room extents; returns where it stopped, or NULL. */
 static struct fkv_extent *sweep_from(struct sweep *w, struct fkv_extent *x,
 				     uint32_t *room)
@@ -96,7 +106,7 @@ static struct fkv_extent *sweep_from(struct sweep *w, struct fkv_extent *x,
 	w->left = NULL;
 	w->cost = 0;
 	w->low = before ? end_of(before) : 0;
-	for (; x && *room; --*room) {
+	for (; x && *room && !enough(w, *room); --*room) {
 		struct fkv_extent *next = fkv_extent_next(x);
 
 		step(w, x, next ? next->offset : w->space->capacity);
