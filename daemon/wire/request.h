@@ -38,6 +38,8 @@ struct fkv_item {
 	struct fkv_call *call;
 	struct fkv_fetch *fetch;
 	uint32_t asked;			/* of the fetch, when it was joined */
+	uint32_t next;			/* COMMIT: next item of its key, or 0 */
+	bool follows;			/* COMMIT: is such a next one */
 	uint64_t op;			/* put or message in flight, or 0 */
 	TAILQ_ENTRY(fkv_item) link;	/* fetch->waiters */
 };

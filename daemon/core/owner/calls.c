@@ -118,9 +118,6 @@ void fkv_call_expired(struct fkv_owner *o, struct fkv_call *call,
 		o->stats.timeouts++;
 		if (call->op == FLUXONKV_OP_GET)
 			o->stats.get_errors++;
-		if (call->op == FLUXONKV_OP_LIST ||
-		    call->op == FLUXONKV_OP_COUNT)
-			call->status = fkv_item_timeout(it);
 		status = item_timeout(o, it);
 		item_detach(o, it);
 		fkv_item_done(o, it, status, out);
@@ -312,51 +309,62 @@ static void call_deadline(struct fkv_owner *o, struct fkv_call *call)
 	fkv_timer_set(&o->timers, &call->timer, o->now_ns + t);
 }
 
-/* Commits come by id: their keys, to see which are of one key. */
-static void commits_name_keys(struct fkv_owner *o, struct fkv_call *call)
+static struct fkv_key *commit_key(const struct fkv_owner *o,
+				  const struct fkv_item *it)
 {
-	for (uint32_t i = 0; call->nr > 1 && i < call->nr; i++) {
-		struct fkv_oop *op = fkv_oop_find(o, call->items[i].id);
+	struct fkv_oop *op = fkv_oop_find(o, it->id);
 
-		if (op && op->type == FKV_OOP_PUT)
-			call->items[i].key = fkv_key_get(
-				fkv_container_of(op, struct fkv_put, op)->key);
-	}
+	return op && op->type == FKV_OOP_PUT ?
+		fkv_container_of(op, struct fkv_put, op)->key : NULL;
 }
 
-static bool same_key(const struct fkv_item *a, const struct fkv_item *b)
-{
-	return a->key && b->key && a->key->hash.low == b->key->hash.low &&
-	       fkv_key_equal(a->key, b->key);
-}
-
-static void item_begin(struct fkv_owner *o, struct fkv_item *it,
-		       struct fkv_out *out)
-{
-	if (!it->done)
-		item_start(o, it, out);
-}
+#define COMMIT_SLOTS	(2 * FLUXONKV_BATCH_MAX)
 
 /*
- * Item @i, unless it was begun with an earlier one. Of several puts of one key
- * in a batch the last one's value stays, whatever order the batch is in.
+ * Commits come by id. Those of one key are chained in their order: of several
+ * puts of a key in a batch the last one's value stays, whatever order the
+ * batch is begun in.
  */
-static void items_start(struct fkv_owner *o, struct fkv_call *call, uint32_t i,
+static void commits_chain(const struct fkv_owner *o, struct fkv_call *call)
+{
+	uint16_t last[COMMIT_SLOTS] = { 0 };	/* item + 1, by hash */
+	struct fkv_key *key;
+
+	for (uint32_t i = 0; call->nr > 1 && i < call->nr; i++) {
+		struct fkv_item *it = &call->items[i];
+		uint64_t at;
+
+		key = commit_key(o, it);
+		if (!key)
+			continue;
+		it->key = fkv_key_get(key);
+		at = key->hash.low % COMMIT_SLOTS;
+		while (last[at] &&
+		       !fkv_key_equal(call->items[last[at] - 1].key, key))
+			at = (at + 1) % COMMIT_SLOTS;
+		if (last[at]) {
+			call->items[last[at] - 1].next = i;
+			it->follows = true;
+		}
+		last[at] = (uint16_t)(i + 1);
+	}
+}
+
+/* @it and, of commits, what is chained to it. */
+static void items_start(struct fkv_owner *o, struct fkv_item *it,
 			struct fkv_out *out)
 {
-	struct fkv_item *it = &call->items[i];
+	struct fkv_item *items = it->call->items;
+	uint32_t next;
 
-	if (call->op != FLUXONKV_OP_PUT_COMMIT) {
-		item_begin(o, it, out);
+	if (it->follows)
 		return;
-	}
-	for (uint32_t k = 0; k < i; k++)
-		if (same_key(&call->items[k], it))
-			return;
-	item_begin(o, it, out);
-	for (uint32_t k = i + 1; k < call->nr; k++)
-		if (same_key(&call->items[k], it))
-			item_begin(o, &call->items[k], out);
+	do {
+		next = it->next;
+		if (!it->done)
+			item_start(o, it, out);
+		it = &items[next];
+	} while (next);
 }
 
 void fkv_owner_call(struct fkv_owner *o, struct fkv_call *call,
@@ -382,9 +390,10 @@ void fkv_owner_call(struct fkv_owner *o, struct fkv_call *call,
 	if (nr < call->nr)
 		call->pending -= call->nr - nr;
 	if (call->op == FLUXONKV_OP_PUT_COMMIT)
-		commits_name_keys(o, call);
+		commits_chain(o, call);
 	for (uint32_t i = 0; i < nr; i++)
-		items_start(o, call, backwards(call) ? nr - 1 - i : i, out);
+		items_start(o, &call->items[backwards(call) ? nr - 1 - i : i],
+			    out);
 	if (--call->pending == 0) {
 		if (call->op == FLUXONKV_OP_STAT)
 			stat_finish(call);
