@@ -286,11 +286,14 @@ static void keep_held(struct fluxonkv *client, uint64_t deadline)
 {
 	struct fkv_conn *conn;
 
+	/* who keeps is about to change what is looked at here */
+	if (client->keeping)
+		return;
 	TAILQ_FOREACH(conn, &client->conns, link) {
 		if (fkv_conn_dead(conn) && !conn->keep.done)
 			break;
 	}
-	if (!conn || client->keeping || !stripes_quiet(client))
+	if (!conn || !stripes_quiet(client))
 		return;
 	client->keeping = true;
 	fkv_conn_get(conn);
