@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * netlink.c - what there is, for operators: segments, clients, holders, events
+ */
+#include <linux/module.h>
+#include <net/genetlink.h>
+
+#include "internal.h"
+
+static const struct genl_multicast_group groups[] = {
+	{ .name = FLUXONKV_GENL_GROUP },
+};
+
+static struct genl_family family;
+
+static int put_u64(struct sk_buff *skb, int attr, u64 value)
+{
+	return nla_put_u64_64bit(skb, attr, value, FLUXONKV_ATTR_PAD);
+}
+
+/* May who asks see this instance? */
+static bool may_see(struct sk_buff *asked, const struct fkv_instance *inst)
+{
+	return netlink_capable(asked, CAP_NET_ADMIN) ||
+	       uid_eq(NETLINK_CREDS(asked)->uid, inst->owner_uid);
+}
+
+static void *begin(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
+{
+	return genlmsg_put(skb, NETLINK_CB(cb->skb).portid,
+			   cb->nlh->nlmsg_seq, &family, NLM_F_MULTI, cmd);
+}
+
+/* Closed when it has all, taken back when it has no room. */
+static int end(struct sk_buff *skb, void *head, int err)
+{
+	if (err) {
+		genlmsg_cancel(skb, head);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, head);
+	return 0;
+}
+
+/* ---- what is told of each ---- */
+
+static int put_instance(struct sk_buff *skb, const struct fkv_instance *inst)
+{
+	return nla_put_string(skb, FLUXONKV_ATTR_INSTANCE, inst->name) ||
+	       nla_put_u8(skb, FLUXONKV_ATTR_ALIVE, !inst->dead) ||
+	       put_u64(skb, FLUXONKV_ATTR_INCARNATION, inst->incarnation);
+}
+
+static u64 held_bytes(const struct fkv_instance *inst)
+{
+	return max_t(s64, 0, atomic64_read(&inst->held_bytes) -
+		     atomic64_read(&inst->retired_bytes));
+}
+
+static int put_segment(struct sk_buff *skb, struct fkv_instance *inst,
+		       u64 holders)
+{
+	const struct fkv_segment *seg = &inst->seg;
+
+	return put_instance(skb, inst) ||
+	       nla_put_u32(skb, FLUXONKV_ATTR_PID, inst->owner_pid) ||
+	       nla_put_u32(skb, FLUXONKV_ATTR_UID,
+			   from_kuid_munged(&init_user_ns, inst->owner_uid)) ||
+	       put_u64(skb, FLUXONKV_ATTR_BYTES, seg->bytes) ||
+	       put_u64(skb, FLUXONKV_ATTR_RESIDENT, seg->reserved) ||
+	       put_u64(skb, FLUXONKV_ATTR_HUGE,
+		       (u64)atomic64_read(&seg->huge) * FKV_CHUNK) ||
+	       put_u64(skb, FLUXONKV_ATTR_ENTRIES,
+		       atomic64_read(&inst->entries)) ||
+	       put_u64(skb, FLUXONKV_ATTR_RETIRED,
+		       atomic64_read(&inst->retired)) ||
+	       put_u64(skb, FLUXONKV_ATTR_NR_CLIENTS, inst->nr_sessions) ||
+	       put_u64(skb, FLUXONKV_ATTR_NR_HOLDERS, holders) ||
+	       put_u64(skb, FLUXONKV_ATTR_OPEN_PUTS,
+		       atomic64_read(&inst->open_puts)) ||
+	       put_u64(skb, FLUXONKV_ATTR_HELD_BYTES, held_bytes(inst)) ||
+	       put_u64(skb, FLUXONKV_ATTR_HITS,
+		       atomic64_read(&inst->nr_hits)) ||
+	       put_u64(skb, FLUXONKV_ATTR_MISSES,
+		       atomic64_read(&inst->misses));
+}
+
+static int put_client(struct sk_buff *skb, struct fkv_session *s)
+{
+	struct fluxonkv_client c;
+
+	fkv_session_tell(s, &c);
+	return put_instance(skb, s->inst) ||
+	       put_u64(skb, FLUXONKV_ATTR_CLIENT, c.client) ||
+	       nla_put_u32(skb, FLUXONKV_ATTR_PID, c.pid) ||
+	       nla_put_u32(skb, FLUXONKV_ATTR_UID, c.uid) ||
+	       put_u64(skb, FLUXONKV_ATTR_NR_HOLDERS, c.holders) ||
+	       put_u64(skb, FLUXONKV_ATTR_PINNED_BYTES, c.pinned_bytes) ||
+	       put_u64(skb, FLUXONKV_ATTR_AGE_NS,
+		       ktime_get_coarse_ns() - s->since_ns);
+}
+
+struct told_holder {
+	u32 id, hash;
+	u64 len, put_id, since_ns;
+};
+
+static int put_holder(struct sk_buff *skb, struct fkv_session *s,
+		      const struct told_holder *h)
+{
+	return put_instance(skb, s->inst) ||
+	       put_u64(skb, FLUXONKV_ATTR_CLIENT, s->id) ||
+	       nla_put_u32(skb, FLUXONKV_ATTR_PID, s->pid) ||
+	       nla_put_u32(skb, FLUXONKV_ATTR_UID,
+			   from_kuid_munged(&init_user_ns, s->kuid)) ||
+	       nla_put_u32(skb, FLUXONKV_ATTR_HOLDER, h->id) ||
+	       nla_put_u32(skb, FLUXONKV_ATTR_HASH, h->hash) ||
+	       put_u64(skb, FLUXONKV_ATTR_BYTES, h->len) ||
+	       put_u64(skb, FLUXONKV_ATTR_VERSION, h->put_id) ||
+	       put_u64(skb, FLUXONKV_ATTR_AGE_NS,
+		       ktime_get_coarse_ns() - h->since_ns);
+}
+
+/* ---- dumps ---- */
+
+/*
+ * Where a dump goes on: cb->args has the instances and sessions that are done,
+ * and the next holder. What comes or goes meanwhile may be told or not.
+ */
+typedef int (*tell_fn)(struct sk_buff *skb, struct netlink_callback *cb,
+		       struct fkv_instance *inst);
+
+static int dump(struct sk_buff *skb, struct netlink_callback *cb, tell_fn tell)
+{
+	struct fkv_instance *inst;
+	long at = 0;
+	int err = 0;
+
+	mutex_lock(&fkv_instances_lock);
+	list_for_each_entry(inst, &fkv_instances, link) {
+		if (at++ < cb->args[0])
+			continue;
+		if (may_see(cb->skb, inst)) {
+			mutex_lock(&inst->sessions_lock);
+			err = tell(skb, cb, inst);
+			mutex_unlock(&inst->sessions_lock);
+		}
+		if (err)
+			break;
+		cb->args[0]++;
+		cb->args[1] = 0;
+		cb->args[2] = 0;
+	}
+	mutex_unlock(&fkv_instances_lock);
+	return err && !skb->len ? err : skb->len;
+}
+
+static int tell_segment(struct sk_buff *skb, struct netlink_callback *cb,
+			struct fkv_instance *inst)
+{
+	struct fkv_session *s;
+	u64 holders = 0;
+	void *head;
+
+	list_for_each_entry(s, &inst->sessions, link)
+		holders += atomic64_read(&s->nr_holders);
+	head = begin(skb, cb, FLUXONKV_CMD_SEGMENTS);
+	if (!head)
+		return -EMSGSIZE;
+	return end(skb, head, put_segment(skb, inst, holders));
+}
+
+static int tell_clients(struct sk_buff *skb, struct netlink_callback *cb,
+			struct fkv_instance *inst)
+{
+	struct fkv_session *s;
+	long at = 0;
+
+	list_for_each_entry(s, &inst->sessions, link) {
+		void *head;
+
+		if (at++ < cb->args[1])
+			continue;
+		head = begin(skb, cb, FLUXONKV_CMD_CLIENTS);
+		if (!head || end(skb, head, put_client(skb, s)))
+			return -EMSGSIZE;
+		cb->args[1]++;
+	}
+	return 0;
+}
+
+/* The next holder from *@id on; under the lock without which none ends. */
+static bool next_holder(struct fkv_session *s, unsigned long *id,
+			struct told_holder *ret)
+{
+	struct fkv_holder *h;
+
+	xa_lock(&s->holders);
+	h = xa_find(&s->holders, id, ULONG_MAX, XA_PRESENT);
+	if (h)
+		*ret = (struct told_holder){
+			.id = *id,
+			.hash = h->entry->hash,
+			.len = h->entry->len,
+			.put_id = h->entry->put_id,
+			.since_ns = h->since_ns,
+		};
+	xa_unlock(&s->holders);
+	return h;
+}
+
+static int tell_session(struct sk_buff *skb, struct netlink_callback *cb,
+			struct fkv_session *s)
+{
+	unsigned long id = cb->args[2];
+	struct told_holder h;
+
+	while (next_holder(s, &id, &h)) {
+		void *head = begin(skb, cb, FLUXONKV_CMD_HOLDERS);
+
+		if (!head || end(skb, head, put_holder(skb, s, &h)))
+			return -EMSGSIZE;
+		cb->args[2] = ++id;
+	}
+	return 0;
+}
+
+static int tell_holders(struct sk_buff *skb, struct netlink_callback *cb,
+			struct fkv_instance *inst)
+{
+	struct fkv_session *s;
+	long at = 0;
+
+	list_for_each_entry(s, &inst->sessions, link) {
+		int err;
+
+		if (at++ < cb->args[1])
+			continue;
+		err = tell_session(skb, cb, s);
+		if (err)
+			return err;
+		cb->args[1]++;
+		cb->args[2] = 0;
+	}
+	return 0;
+}
+
+static int dump_segments(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump(skb, cb, tell_segment);
+}
+
+static int dump_clients(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump(skb, cb, tell_clients);
+}
+
+static int dump_holders(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump(skb, cb, tell_holders);
+}
+
+/* ---- events ---- */
+
+/* Lossy: who listens and is late asks again by a dump. */
+void fkv_netlink_event(struct fkv_instance *inst, u32 event,
+		       struct fkv_session *s)
+{
+	struct sk_buff *skb;
+	void *head;
+	int err;
+
+	if (!genl_has_listeners(&family, &init_net, 0))
+		return;
+	skb = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
+	if (!skb)
+		return;
+	head = genlmsg_put(skb, 0, 0, &family, 0, FLUXONKV_CMD_EVENT);
+	err = !head || nla_put_u32(skb, FLUXONKV_ATTR_EVENT, event) ||
+	      (s ? put_client(skb, s) : put_instance(skb, inst));
+	if (err) {
+		nlmsg_free(skb);
+		return;
+	}
+	genlmsg_end(skb, head);
+	genlmsg_multicast(&family, skb, 0, 0, GFP_KERNEL);
+}
+
+static const struct genl_small_ops ops[] = {
+	{ .cmd = FLUXONKV_CMD_SEGMENTS, .dumpit = dump_segments },
+	{ .cmd = FLUXONKV_CMD_CLIENTS, .dumpit = dump_clients },
+	{ .cmd = FLUXONKV_CMD_HOLDERS, .dumpit = dump_holders },
+};
+
+static const struct nla_policy policy[FLUXONKV_ATTR_MAX + 1];
+
+static struct genl_family family __ro_after_init = {
+	.name = FLUXONKV_GENL_NAME,
+	.version = FLUXONKV_GENL_VERSION,
+	.maxattr = FLUXONKV_ATTR_MAX,
+	.policy = policy,
+	.small_ops = ops,
+	.n_small_ops = ARRAY_SIZE(ops),
+	.mcgrps = groups,
+	.n_mcgrps = ARRAY_SIZE(groups),
+	.module = THIS_MODULE,
+};
+
+int __init fkv_netlink_init(void)
+{
+	return genl_register_family(&family);
+}
+
+void fkv_netlink_exit(void)
+{
+	genl_unregister_family(&family);
+}

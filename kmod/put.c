@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * put.c - open puts, and the windows through which they are written
+ *
+ * A window shows a page only while it lies in an open put of the same open
+ * file. Its entries of the page table go in under session->window held for
+ * read, across the check and the insertion; shutting takes it for write,
+ * closes the put, and then unmaps. They hold no reference to the page and
+ * nothing can pin it, so that after that nobody can write there any more.
+ */
+#include <linux/mman.h>
+#include <linux/sched/signal.h>
+#include <linux/uaccess.h>
+
+#include "internal.h"
+#include "trace.h"
+
+#define WINDOW_PAGES	(FLUXONKV_WINDOW_OFFSET / PAGE_SIZE)
+#define GONE		xa_mk_value(1)	/* a put that was shut by the daemon */
+
+static void shut_done(struct fkv_message *msg)
+{
+	kfree(container_of(msg, struct fkv_put, shut));
+}
+
+struct fkv_put *fkv_put_create(struct fkv_session *s,
+			       const struct fluxonkv_result *res, int *ret_err)
+{
+	struct fkv_instance *inst = s->inst;
+	struct fkv_put *put;
+
+	*ret_err = -EINVAL;
+	if (!fkv_segment_covers(&inst->seg, res->offset, res->len))
+		return NULL;
+	*ret_err = -ENOMEM;
+	put = kzalloc(sizeof(*put), GFP_KERNEL_ACCOUNT);
+	if (!put)
+		return NULL;
+	refcount_set(&put->refs, 1);
+	put->session = s;
+	put->id = res->id;
+	put->offset = res->offset;
+	put->len = res->len;
+	put->shut.type = FLUXONKV_MESSAGE_SHUT;
+	put->shut.client = s->id;
+	put->shut.cookie = res->id;
+	put->shut.done = shut_done;
+	fkv_segment_add(&inst->seg, put->offset, put->len, &put->extent,
+			ret_err);
+	if (*ret_err) {
+		atomic64_inc(&inst->overlaps);
+		kfree(put);
+		return NULL;
+	}
+	atomic64_inc(&inst->open_puts);
+	return put;
+}
+
+void fkv_put_put(struct fkv_put *put)
+{
+	struct fkv_session *s = put->session;
+	struct fkv_instance *inst = s->inst;
+
+	if (!refcount_dec_and_test(&put->refs))
+		return;
+	atomic64_dec(&inst->open_puts);
+	if (put->charged)
+		fkv_uncharge(s, put->len);
+	fkv_segment_del(inst, &put->extent);
+	if (put->report)
+		fkv_queue_message(inst, &put->shut);
+	else
+		kfree(put);
+}
+
+/* ---- windows ---- */
+
+static struct fkv_put *of(struct rb_node *node)
+{
+	return rb_entry(node, struct fkv_put, window);
+}
+
+static struct fkv_put *window_find(const struct fkv_session *s, u64 at)
+{
+	struct rb_node *node = s->windows.rb_node;
+
+	while (node) {
+		struct fkv_put *put = of(node);
+
+		if (at < put->extent.first)
+			node = node->rb_left;
+		else if (at > put->extent.last)
+			node = node->rb_right;
+		else
+			return put;
+	}
+	return NULL;
+}
+
+static void window_open(struct fkv_put *put)
+{
+	struct fkv_session *s = put->session;
+	struct rb_node **at, *parent = NULL;
+
+	if (!put->len)
+		return;
+	down_write(&s->window);
+	for (at = &s->windows.rb_node; *at;) {
+		parent = *at;
+		at = put->extent.first < of(parent)->extent.first ?
+			&parent->rb_left : &parent->rb_right;
+	}
+	rb_link_node(&put->window, parent, at);
+	rb_insert_color(&put->window, &s->windows);
+	put->open = true;
+	up_write(&s->window);
+}
+
+static void window_shut(struct fkv_put *put)
+{
+	struct fkv_session *s = put->session;
+	bool was;
+
+	down_write(&s->window);
+	was = put->open;
+	if (was)
+		rb_erase(&put->window, &s->windows);
+	put->open = false;
+	up_write(&s->window);
+	if (was)
+		unmap_mapping_range(s->inode->i_mapping,
+				    FLUXONKV_WINDOW_OFFSET + put->offset,
+				    PAGE_ALIGN(put->len), 1);
+}
+
+static vm_fault_t insert(struct fkv_segment *seg, struct vm_area_struct *vma,
+			 unsigned long addr, struct page *page)
+{
+	int err;
+
+	if (!seg->pinnable)
+		return vmf_insert_pfn(vma, addr, page_to_pfn(page));
+	err = vm_insert_page(vma, addr, page);
+	if (err == -ENOMEM)
+		return VM_FAULT_OOM;
+	return err && err != -EBUSY ? VM_FAULT_SIGBUS : VM_FAULT_NOPAGE;
+}
+
+/* The page that is wanted, and what follows it up to the page table's end. */
+static vm_fault_t insert_around(struct fkv_put *put, struct vm_fault *vmf,
+				u64 at)
+{
+	struct fkv_segment *seg = &put->session->inst->seg;
+	struct vm_area_struct *vma = vmf->vma;
+	unsigned long addr = vmf->address & PAGE_MASK;
+	unsigned long end = min(ALIGN(addr + 1, PMD_SIZE), vma->vm_end);
+	vm_fault_t ret = VM_FAULT_NOPAGE;
+
+	for (u64 i = at; i <= put->extent.last && addr < end; i++) {
+		vm_fault_t more;
+
+		more = insert(seg, vma, addr, fkv_segment_page(seg, i));
+		if (i == at)
+			ret = more;
+		if (more != VM_FAULT_NOPAGE)
+			break;
+		addr += PAGE_SIZE;
+	}
+	return ret;
+}
+
+static vm_fault_t window_fault(struct vm_fault *vmf)
+{
+	struct fkv_session *s = vmf->vma->vm_file->private_data;
+	u64 at = vmf->pgoff - WINDOW_PAGES;
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+	struct fkv_put *put;
+
+	down_read(&s->window);
+	put = window_find(s, at);
+	if (put)
+		ret = insert_around(put, vmf, at);
+	up_read(&s->window);
+	return ret;
+}
+
+static const struct vm_operations_struct window_vm_ops = {
+	.fault = window_fault,
+};
+
+static vm_fault_t segment_fault(struct vm_fault *vmf)
+{
+	struct fkv_session *s = vmf->vma->vm_file->private_data;
+
+	return fkv_segment_fault(&s->inst->seg, vmf);
+}
+
+static const struct vm_operations_struct segment_vm_ops = {
+	.fault = segment_fault,
+};
+
+static int map_window(struct fkv_session *s, struct vm_area_struct *vma)
+{
+	unsigned long flags = VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP;
+
+	flags |= s->inst->seg.pinnable ? VM_MIXEDMAP : VM_PFNMAP | VM_IO;
+	fkv_vm_flags_set(vma, flags);
+	fkv_vm_flags_clear(vma, VM_MAYEXEC);
+	vma->vm_ops = &window_vm_ops;
+	return 0;
+}
+
+static int map_segment(struct vm_area_struct *vma)
+{
+	if (vma->vm_flags & VM_WRITE)
+		return -EACCES;
+	fkv_vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
+	fkv_vm_flags_clear(vma, VM_MAYWRITE | VM_MAYEXEC);
+	vma->vm_ops = &segment_vm_ops;
+	return 0;
+}
+
+int fkv_session_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct fkv_session *s = file->private_data;
+	struct fkv_instance *inst = smp_load_acquire(&s->inst);
+	u64 pages = vma_pages(vma), at = vma->vm_pgoff;
+	bool window = at >= WINDOW_PAGES;
+
+	if (!inst)
+		return -EBADFD;
+	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_flags & VM_EXEC)
+		return -EINVAL;
+	if (window)
+		at -= WINDOW_PAGES;
+	if (at > inst->seg.bytes / PAGE_SIZE ||
+	    pages > inst->seg.bytes / PAGE_SIZE - at)
+		return -EINVAL;
+	if (!window)
+		return map_segment(vma);
+	/* an O_RDONLY descriptor cannot have one */
+	return vma->vm_flags & VM_MAYWRITE ? map_window(s, vma) : -EACCES;
+}
+
+/* ---- the session's table ---- */
+
+bool fkv_put_uninstall(struct fkv_put *put)
+{
+	struct fkv_session *s = put->session;
+	bool ours;
+
+	xa_lock(&s->puts);
+	ours = xa_load(&s->puts, put->id) == put;
+	if (ours || xa_is_value(xa_load(&s->puts, put->id)))
+		__xa_erase(&s->puts, put->id);
+	xa_unlock(&s->puts);
+	if (ours)
+		fkv_put_put(put);
+	return ours;
+}
+
+/* Always takes over the reference: the table has it from the insertion on. */
+int fkv_put_install(struct fkv_put *put)
+{
+	struct fkv_session *s = put->session;
+	int err;
+
+	refcount_inc(&put->refs);
+	/* before it can be named: a window is opened once, and shut after */
+	if (!put->copying)
+		window_open(put);
+	err = xa_insert(&s->puts, put->id, put, GFP_KERNEL_ACCOUNT);
+	if (err) {
+		window_shut(put);
+		fkv_put_put(put);
+		err = err == -EBUSY ? -EPROTO : err;
+	}
+	/* the owner's death ends what it finds: it may have looked before */
+	smp_mb();
+	if (!err && READ_ONCE(s->inst->dead)) {
+		window_shut(put);
+		fkv_put_uninstall(put);
+		err = -ENOTCONN;
+	}
+	fkv_put_put(put);
+	return err;
+}
+
+/* Take the entry out, if it is one that a commit or abort may name. */
+static void *take(struct fkv_session *s, u64 id)
+{
+	struct fkv_put *put;
+
+	xa_lock(&s->puts);
+	put = xa_load(&s->puts, id);
+	if (put && (xa_is_value(put) || !put->copying))
+		__xa_erase(&s->puts, id);
+	else
+		put = NULL;
+	xa_unlock(&s->puts);
+	return put;
+}
+
+struct fkv_put *fkv_put_take(struct fkv_session *s, u64 id, int *ret_err)
+{
+	struct fkv_put *put = take(s, id);
+
+	*ret_err = -EINVAL;
+	if (!put)
+		return NULL;
+	*ret_err = -ETIMEDOUT;
+	if (xa_is_value(put))
+		return NULL;
+	*ret_err = 0;
+	window_shut(put);
+	return put;
+}
+
+/* Where @from is copied to, a piece at a time; returns bytes or -EFAULT. */
+static long fill_piece(struct fkv_put *put, const void __user *from, u64 done)
+{
+	const struct fkv_segment *seg = &put->session->inst->seg;
+	u64 at = put->offset + done;
+	unsigned long chunk = seg->chunks[at / FKV_CHUNK];
+	u64 room = fkv_chunk_is_huge(chunk) ? FKV_CHUNK - at % FKV_CHUNK :
+		PAGE_SIZE - at % PAGE_SIZE;
+	u64 n = min_t(u64, room, put->len - done);
+	struct page *page = fkv_segment_page(seg, at / PAGE_SIZE);
+
+	if (copy_from_user(page_address(page) + at % PAGE_SIZE, from + done, n))
+		return -EFAULT;
+	return n;
+}
+
+int fkv_put_fill(struct fkv_put *put, const void __user *from)
+{
+	u64 done = 0;
+
+	while (done < put->len) {
+		long n;
+
+		if (READ_ONCE(put->dead))
+			return READ_ONCE(put->session->inst->dead) ?
+				-ENOTCONN : -ETIMEDOUT;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		n = fill_piece(put, from, done);
+		if (n < 0)
+			return n;
+		done += n;
+		cond_resched();
+	}
+	return 0;
+}
+
+/*
+ * The daemon ends a put: the session's table keeps a mark, so that the client
+ * hears of it, and the last one who may still write reports.
+ */
+int fkv_put_shut(struct fkv_session *s, u64 id)
+{
+	struct fkv_put *put;
+
+	xa_lock(&s->puts);
+	put = xa_load(&s->puts, id);
+	if (put && !xa_is_value(put)) {
+		put->report = true;
+		WRITE_ONCE(put->dead, true);
+		/* in place of what is there: needs no memory */
+		__xa_store(&s->puts, id, GONE, 0);
+	}
+	xa_unlock(&s->puts);
+	if (!put || xa_is_value(put))
+		return -ENOENT;
+	window_shut(put);
+	fkv_put_put(put);
+	return 0;
+}
+
+void fkv_put_shut_all(struct fkv_session *s)
+{
+	struct fkv_put *put;
+	unsigned long id;
+
+	xa_for_each(&s->puts, id, put) {
+		put = xa_erase(&s->puts, id);
+		if (!put || xa_is_value(put))
+			continue;
+		WRITE_ONCE(put->dead, true);
+		window_shut(put);
+		fkv_put_put(put);
+		cond_resched();
+	}
+}
