@@ -30,20 +30,24 @@ struct work {
 	struct fluxonkv_rep *rep;	/* the results follow it */
 	struct fluxonkv_result *res;
 	struct part *parts;
-	u64 deadline_ns;		/* CLOCK_MONOTONIC */
+	u64 deadline_ns;		/* CLOCK_MONOTONIC; 0: not asked yet */
 	u32 nr_ask;
 	struct fkv_request *asked;	/* the last one, for its text */
-	u64 hit_bytes;
+	u64 hit_bytes, hit_pages;
 	u32 hits;
 };
 
 /* A choice of items for the daemon: edits @it, or leaves it out. */
 typedef bool (*choose_fn)(struct work *w, u32 i, struct fluxonkv_item *it);
 
-static u64 time_left(const struct work *w)
+/* Counted from the first time that the daemon is asked: a hit reads no clock. */
+static u64 time_left(struct work *w)
 {
-	u64 now = ktime_get_ns();
+	u64 now = ktime_get_ns(), timeout = w->req.timeout_ns;
 
+	if (!w->deadline_ns)
+		w->deadline_ns = timeout > U64_MAX - now ? U64_MAX :
+			now + timeout;
 	return w->deadline_ns > now ? w->deadline_ns - now : 0;
 }
 
@@ -149,18 +153,27 @@ static void ask_failed(struct work *w, int err)
 
 /* ---- GET ---- */
 
+/* Over a cap: it is not given. */
+static void refuse(struct work *w, u32 i, struct fkv_entry *e,
+		   struct fkv_release *release)
+{
+	atomic64_inc(&w->s->inst->quota);
+	w->res[i] = (struct fluxonkv_result){ .status = -EDQUOT };
+	w->parts[i] = (struct part){};
+	fkv_entry_put(e);
+	fkv_release_send(w->s->inst, release);
+}
+
 /* A reference that was charged, or why not. */
 static void take_entry(struct work *w, u32 i, struct fkv_entry *e,
 		       struct fkv_release *release)
 {
-	if (fkv_charge(w->s, e->len)) {
-		w->parts[i].entry = e;
-		w->parts[i].release = release;
+	if (!fkv_charge(w->s, PAGE_ALIGN(e->len))) {
+		refuse(w, i, e, release);
 		return;
 	}
-	w->res[i] = (struct fluxonkv_result){ .status = -EDQUOT };
-	fkv_entry_put(e);
-	fkv_release_send(w->s->inst, release);
+	w->parts[i].entry = e;
+	w->parts[i].release = release;
 }
 
 /* After the pin: a frozen owner's lease is over before another may write. */
@@ -174,17 +187,31 @@ static void hit(struct work *w, u32 i, struct fkv_entry *e)
 {
 	struct fluxonkv_result *res = &w->res[i];
 
-	res->status = 0;
 	res->source = FLUXONKV_SOURCE_LOCAL;
 	res->offset = e->offset;
 	res->len = e->len;
 	res->version = e->put_id;
-	take_entry(w, i, e, NULL);
-	if (res->status)
-		return;
-	fkv_index_hit(e);
+	w->parts[i].entry = e;
 	w->hits++;
 	w->hit_bytes += e->len;
+	w->hit_pages += PAGE_ALIGN(e->len);
+	fkv_index_hit(e);
+}
+
+/* All hits at once; near a cap one by one, as many as it takes. */
+static void charge_hits(struct work *w)
+{
+	if (!w->hits || fkv_charge(w->s, w->hit_pages))
+		return;
+	for (u32 i = 0; i < w->req.nr; i++) {
+		struct fkv_entry *e = w->parts[i].entry;
+
+		if (!e || fkv_charge(w->s, PAGE_ALIGN(e->len)))
+			continue;
+		w->hits--;
+		w->hit_bytes -= e->len;
+		refuse(w, i, e, NULL);
+	}
 }
 
 static int look_up(struct work *w)
@@ -215,10 +242,17 @@ static int look_up(struct work *w)
 		w->res[i].status = ASK;
 		w->nr_ask++;
 	}
-	if (c.left)
-		return -EMSGSIZE;
-	/* its index is not served any more, also not what was found before */
-	return READ_ONCE(inst->dead) ? -ENOTCONN : 0;
+	return c.left ? -EMSGSIZE : 0;
+}
+
+/* Nothing was charged yet. */
+static void drop_hits(struct work *w)
+{
+	for (u32 i = 0; i < w->req.nr; i++) {
+		if (w->parts[i].entry)
+			fkv_entry_put(w->parts[i].entry);
+		w->parts[i].entry = NULL;
+	}
 }
 
 static void take_given(struct work *w, struct fkv_request *req)
@@ -269,7 +303,7 @@ static int ask_get(struct work *w)
 static void drop_part(struct work *w, struct part *p, u64 len)
 {
 	if (p->entry) {
-		fkv_uncharge(w->s, len);
+		fkv_uncharge(w->s, PAGE_ALIGN(len));
 		fkv_entry_put(p->entry);
 		fkv_release_send(w->s->inst, p->release);
 	}
@@ -280,19 +314,21 @@ static void drop_part(struct work *w, struct part *p, u64 len)
 
 static void install(struct work *w)
 {
+	u64 now_ns = ktime_get_coarse_ns();
+
 	for (u32 i = 0; i < w->req.nr; i++) {
 		struct part *p = &w->parts[i];
-		long id;
 
 		if (!p->entry)
 			continue;
-		id = fkv_holder_add(w->s, p->entry, p->release);
-		if (id < 0) {
+		w->res[i].id = fkv_holder_add(w->s, p->entry, p->release,
+					      now_ns);
+		if (!w->res[i].id) {
 			drop_part(w, p, p->entry->len);
-			w->res[i] = (struct fluxonkv_result){ .status = id };
-			continue;
+			w->res[i] = (struct fluxonkv_result){
+				.status = -ENOMEM,
+			};
 		}
-		w->res[i].id = id;
 		p->entry = NULL;
 	}
 }
@@ -300,18 +336,27 @@ static void install(struct work *w)
 /* The results could not be copied out: nobody knows of these holders. */
 static void uninstall(struct work *w)
 {
+	if (w->req.op != FLUXONKV_OP_GET &&
+	    w->req.op != FLUXONKV_OP_PUT_COMMIT)
+		return;
 	for (u32 i = 0; i < w->req.nr; i++)
-		if (!w->res[i].status && w->res[i].id &&
-		    (w->req.op == FLUXONKV_OP_GET ||
-		     w->req.op == FLUXONKV_OP_PUT_COMMIT))
-			fkv_holder_del(w->s, w->res[i].id);
+		if (!w->res[i].status && w->res[i].id)
+			fkv_holder_del(w->s, &w->res[i].id, 1);
 }
 
 static int call_get(struct work *w)
 {
 	int err = look_up(w);
 
-	if (!err && w->nr_ask)
+	/* its index is not served any more, also not what was found before */
+	if (!err && READ_ONCE(w->s->inst->dead))
+		err = -ENOTCONN;
+	if (err) {
+		drop_hits(w);
+		return err;
+	}
+	charge_hits(w);
+	if (w->nr_ask)
 		err = ask_get(w);
 	if (err)
 		return err;
@@ -336,7 +381,8 @@ static int call_release(struct work *w)
 
 		if (err)
 			return err;
-		if (!w->res[i].status && !fkv_holder_del(w->s, it.id))
+		if (!w->res[i].status &&
+		    !fkv_holder_del(w->s, &it.id, 1))
 			w->res[i].status = -EINVAL;
 	}
 	return c.left ? -EMSGSIZE : 0;
@@ -364,7 +410,8 @@ static int check_puts(struct work *w, bool charge)
 	for (u32 i = 0; i < w->req.nr; i++) {
 		if (w->res[i].status)
 			continue;
-		if (charge && !fkv_charge(w->s, w->res[i].len)) {
+		if (charge && !fkv_charge(w->s, PAGE_ALIGN(w->res[i].len))) {
+			atomic64_inc(&w->s->inst->quota);
 			w->res[i].status = -EDQUOT;
 			continue;
 		}
@@ -384,7 +431,7 @@ static void uncharge_asked(struct work *w)
 {
 	for (u32 i = 0; i < w->req.nr; i++)
 		if (w->res[i].status == ASK)
-			fkv_uncharge(w->s, w->res[i].len);
+			fkv_uncharge(w->s, PAGE_ALIGN(w->res[i].len));
 }
 
 static void want_lens(struct work *w, struct fkv_request *req)
@@ -408,7 +455,7 @@ static void take_puts(struct work *w, struct fkv_request *req)
 			continue;
 		g = &req->given[j];
 		if (!g->put) {
-			fkv_uncharge(w->s, w->res[i].len);
+			fkv_uncharge(w->s, PAGE_ALIGN(w->res[i].len));
 			w->res[i] = (struct fluxonkv_result){};
 		} else {
 			w->res[i] = g->res;
@@ -760,9 +807,6 @@ static long call_body(struct fkv_session *s, struct fluxonkv_call *arg,
 		return err;
 	if (!fkv_op_known(w.req.op))
 		return call_opaque(&w, body);
-	w.deadline_ns = ktime_get_ns();
-	w.deadline_ns = w.req.timeout_ns > U64_MAX - w.deadline_ns ? U64_MAX :
-		w.deadline_ns + w.req.timeout_ns;
 	return call_known(&w);
 }
 
@@ -776,8 +820,7 @@ static int release_ids(struct fkv_session *s, struct fluxonkv_call *arg)
 
 		if (copy_from_user(ids, from + i, n * sizeof(*ids)))
 			return -EFAULT;
-		for (u32 j = 0; j < n; j++)
-			arg->released += fkv_holder_del(s, ids[j]);
+		arg->released += fkv_holder_del(s, ids, n);
 	}
 	return 0;
 }

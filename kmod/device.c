@@ -92,7 +92,7 @@ static int session_open(struct inode *node, struct file *file)
 	}
 	mutex_init(&s->attach);
 	init_rwsem(&s->window);
-	xa_init_flags(&s->holders, XA_FLAGS_ALLOC1);
+	fkv_holders_init(&s->holders);
 	xa_init(&s->puts);
 	INIT_LIST_HEAD(&s->requests);
 	INIT_LIST_HEAD(&s->active);
@@ -181,7 +181,7 @@ void fkv_session_tell(struct fkv_session *s, struct fluxonkv_client *ret)
 	*ret = (struct fluxonkv_client){
 		.client = s->id,
 		.pinned_bytes = atomic64_read(&s->pinned),
-		.holders = atomic64_read(&s->nr_holders),
+		.holders = READ_ONCE(s->holders.nr),
 		.uid = from_kuid_munged(&init_user_ns, s->kuid),
 		.pid = s->pid,
 	};
@@ -290,7 +290,7 @@ static int session_release(struct inode *node, struct file *file)
 	fkv_put_shut_all(s);
 	fkv_holder_del_all(s);
 	xa_destroy(&s->puts);
-	xa_destroy(&s->holders);
+	fkv_holders_done(&s->holders);
 	fkv_netlink_event(inst, FLUXONKV_EVENT_CLIENT_GONE, s);
 	mutex_lock(&inst->sessions_lock);
 	list_del(&s->link);
@@ -359,12 +359,9 @@ static int __init fkv_init(void)
 	mount = kern_mount(&pseudo_fs);
 	if (IS_ERR(mount))
 		return PTR_ERR(mount);
-	err = fkv_holder_init();
-	if (err)
-		goto err_mount;
 	err = fkv_netlink_init();
 	if (err)
-		goto err_holder;
+		goto err_mount;
 	err = nodes_init();
 	if (err)
 		goto err_netlink;
@@ -372,8 +369,6 @@ static int __init fkv_init(void)
 
 err_netlink:
 	fkv_netlink_exit();
-err_holder:
-	fkv_holder_exit();
 err_mount:
 	kern_unmount(mount);
 	return err;
@@ -385,7 +380,6 @@ static void __exit fkv_exit(void)
 	misc_deregister(&owner_node);
 	fkv_netlink_exit();
 	rcu_barrier();
-	fkv_holder_exit();
 	kern_unmount(mount);
 }
 

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * holder.c - what a session holds, and what that is charged to
+ *
+ * Holders are slots of a table of the session's, in blocks that never move. An
+ * id is a slot and how often it was used, so that an old id is no holder.
  */
-
 #include "internal.h"
 #include "trace.h"
 
-static struct kmem_cache *cache;
-
-int fkv_holder_init(void)
-{
-	cache = kmem_cache_create("fluxonkv_holder", sizeof(struct fkv_holder),
-				  0, SLAB_ACCOUNT, NULL);
-	return cache ? 0 : -ENOMEM;
-}
-
-void fkv_holder_exit(void)
-{
-	kmem_cache_destroy(cache);
-}
+#define BLOCK		128	/* slots: a page of them */
+#define BLOCKS_MAX	(1u << 17)
+#define BATCH		32
 
 static bool charge(atomic64_t *pinned, u64 cap, u64 bytes)
 {
@@ -30,110 +22,243 @@ static bool charge(atomic64_t *pinned, u64 cap, u64 bytes)
 	return false;
 }
 
-bool fkv_charge(struct fkv_session *s, u64 len)
+bool fkv_charge(struct fkv_session *s, u64 bytes)
 {
-	u64 bytes = PAGE_ALIGN(len);
-
 	if (!charge(&s->pinned, s->inst->client_cap, bytes))
-		goto refused;
+		return false;
 	if (charge(&s->uid->pinned, s->inst->uid_cap, bytes))
 		return true;
 	atomic64_sub(bytes, &s->pinned);
-refused:
-	atomic64_inc(&s->inst->quota);
 	return false;
 }
 
-void fkv_uncharge(struct fkv_session *s, u64 len)
+void fkv_uncharge(struct fkv_session *s, u64 bytes)
 {
-	u64 bytes = PAGE_ALIGN(len);
-
 	atomic64_sub(bytes, &s->pinned);
 	atomic64_sub(bytes, &s->uid->pinned);
 }
 
-static void hold(struct fkv_session *s, struct fkv_entry *e)
+/* ---- the table ---- */
+
+void fkv_holders_init(struct fkv_holders *t)
 {
-	atomic64_inc(&s->nr_holders);
-	if (atomic_inc_return(&e->holders) == 1)
-		atomic64_add(PAGE_ALIGN(e->len), &e->inst->held_bytes);
+	spin_lock_init(&t->lock);
 }
 
-static void unhold(struct fkv_session *s, struct fkv_entry *e)
+void fkv_holders_done(struct fkv_holders *t)
 {
-	atomic64_dec(&s->nr_holders);
-	if (atomic_dec_and_test(&e->holders))
-		atomic64_sub(PAGE_ALIGN(e->len), &e->inst->held_bytes);
+	for (u32 i = 0; i < t->nr_blocks; i++)
+		kfree(t->blocks[i]);
+	kvfree(t->blocks);
 }
 
-long fkv_holder_add(struct fkv_session *s, struct fkv_entry *entry,
-		    struct fkv_release *release)
+static struct fkv_holder *slot(const struct fkv_holders *t, u32 at)
 {
-	struct fkv_holder *h = kmem_cache_alloc(cache, GFP_KERNEL);
-	u32 id;
-	int err;
+	return &t->blocks[at / BLOCK][at % BLOCK];
+}
 
-	if (!h)
+/* Room for more blocks: the array of their addresses, of @room of them. */
+static void *blocks_alloc(u32 room)
+{
+	return kvcalloc(room, sizeof(struct fkv_holder *), GFP_KERNEL_ACCOUNT);
+}
+
+/* Under the lock: put @block and, if it is larger, @blocks to use. */
+static void *add_block(struct fkv_holders *t, struct fkv_holder *block,
+		       struct fkv_holder **blocks, u32 room)
+{
+	void *old = blocks;
+
+	if (room > t->room) {
+		if (t->nr_blocks)
+			memcpy(blocks, t->blocks,
+			       t->nr_blocks * sizeof(*blocks));
+		old = t->blocks;
+		t->blocks = blocks;
+		t->room = room;
+	}
+	for (u32 i = BLOCK; i-- > 0;) {
+		block[i].next = t->free;
+		t->free = t->nr_blocks * BLOCK + i + 1;
+	}
+	t->blocks[t->nr_blocks++] = block;
+	return old;
+}
+
+/* One block more, unless another thread was first. */
+static int grow(struct fkv_holders *t)
+{
+	u32 room = max_t(u32, 8, READ_ONCE(t->room));
+	struct fkv_holder *block;
+	void *blocks, *old;
+
+	if (READ_ONCE(t->nr_blocks) >= room)
+		room *= 2;
+	if (room > BLOCKS_MAX)
 		return -ENOMEM;
+	block = kcalloc(BLOCK, sizeof(*block), GFP_KERNEL_ACCOUNT);
+	blocks = block ? blocks_alloc(room) : NULL;
+	if (!blocks) {
+		kfree(block);
+		return -ENOMEM;
+	}
+	old = blocks;
+	spin_lock(&t->lock);
+	if (!t->free && t->nr_blocks < max(room, t->room)) {
+		old = add_block(t, block, blocks, room);
+		block = NULL;
+	}
+	spin_unlock(&t->lock);
+	kfree(block);
+	kvfree(old);
+	return 0;
+}
+
+/* Under the lock; 0 when there is no slot. */
+static u64 take(struct fkv_holders *t, struct fkv_entry *entry,
+		struct fkv_release *release, u64 now_ns)
+{
+	u32 at = t->free;
+	struct fkv_holder *h;
+
+	if (!at)
+		return 0;
+	h = slot(t, at - 1);
+	t->free = h->next;
+	t->nr++;
 	h->entry = entry;
 	h->release = release;
-	h->since_ns = ktime_get_coarse_ns();
-	hold(s, entry);
-	/* from here on another thread may release it */
-	err = xa_alloc_cyclic(&s->holders, &id, h, XA_LIMIT(1, U32_MAX),
-			      &s->next_holder, GFP_KERNEL_ACCOUNT);
-	if (err < 0) {
-		unhold(s, entry);
-		kmem_cache_free(cache, h);
-		return err;
-	}
-	trace_fluxonkv_hold(s->id, id, entry->hash, entry->put_id, entry->len);
+	h->since_ns = now_ns;
+	h->uses++;
+	return (u64)h->uses << 32 | at;
+}
+
+u64 fkv_holder_add(struct fkv_session *s, struct fkv_entry *entry,
+		   struct fkv_release *release, u64 now_ns)
+{
+	struct fkv_holders *t = &s->holders;
+	u64 id;
+
+	do {
+		spin_lock(&t->lock);
+		id = take(t, entry, release, now_ns);
+		spin_unlock(&t->lock);
+	} while (!id && !grow(t));
+	if (id)
+		trace_fluxonkv_hold(s->id, id, entry->hash, entry->put_id,
+				    entry->len);
 	return id;
 }
 
-static void holder_end(struct fkv_session *s, u32 id, struct fkv_holder *h)
+/* Under the lock: what was in it. */
+static bool give_back(struct fkv_holders *t, u64 id, struct fkv_holder *ret)
 {
-	struct fkv_instance *inst = s->inst;
-	struct fkv_release *release = h->release;
-	struct fkv_entry *e = h->entry;
-
-	trace_fluxonkv_release(s->id, id, e->hash, e->put_id, e->len,
-			       ktime_get_coarse_ns() - h->since_ns);
-	fkv_uncharge(s, e->len);
-	unhold(s, e);
-	fkv_entry_put(e);
-	/* only now: the daemon may use the extent again when it hears of it */
-	fkv_release_send(inst, release);
-	kmem_cache_free(cache, h);
-}
-
-bool fkv_holder_del(struct fkv_session *s, u64 id)
-{
+	u32 at = (u32)id;
 	struct fkv_holder *h;
 
-	if (id > U32_MAX)
+	if (!at || at > t->nr_blocks * BLOCK)
 		return false;
-	h = xa_erase(&s->holders, id);
-	if (!h)
+	h = slot(t, at - 1);
+	if (!h->entry || h->uses != id >> 32)
 		return false;
-	holder_end(s, id, h);
+	*ret = *h;
+	h->entry = NULL;
+	h->release = NULL;
+	h->next = t->free;
+	t->free = at;
+	t->nr--;
 	return true;
+}
+
+/* It is out of the table; returns what it was charged. */
+static u64 end(struct fkv_session *s, u64 id, const struct fkv_holder *h,
+	       u64 now_ns)
+{
+	struct fkv_entry *e = h->entry;
+	u64 bytes = PAGE_ALIGN(e->len);
+
+	trace_fluxonkv_release(s->id, id, e->hash, e->put_id, e->len,
+			       now_ns - h->since_ns);
+	fkv_entry_put(e);
+	/* only now: the daemon may use the extent again when it hears of it */
+	fkv_release_send(s->inst, h->release);
+	return bytes;
+}
+
+u32 fkv_holder_del(struct fkv_session *s, const u64 *ids, u32 n)
+{
+	struct fkv_holders *t = &s->holders;
+	u64 now_ns = ktime_get_coarse_ns();
+	struct fkv_holder was[BATCH];
+	u32 ended = 0;
+	u64 bytes = 0;
+
+	for (u32 from = 0; from < n; from += BATCH) {
+		u32 m = min_t(u32, n - from, BATCH);
+
+		spin_lock(&t->lock);
+		for (u32 i = 0; i < m; i++)
+			if (!give_back(t, ids[from + i], &was[i]))
+				was[i].entry = NULL;
+		spin_unlock(&t->lock);
+		for (u32 i = 0; i < m; i++) {
+			if (!was[i].entry)
+				continue;
+			bytes += end(s, ids[from + i], &was[i], now_ns);
+			ended++;
+		}
+	}
+	if (ended)
+		fkv_uncharge(s, bytes);
+	return ended;
+}
+
+bool fkv_holder_next(struct fkv_session *s, u32 *at, struct fkv_told *ret)
+{
+	struct fkv_holders *t = &s->holders;
+	bool found = false;
+
+	spin_lock(&t->lock);
+	while (!found && *at < t->nr_blocks * BLOCK) {
+		const struct fkv_holder *h = slot(t, *at);
+
+		++*at;
+		if (!h->entry)
+			continue;
+		found = true;
+		*ret = (struct fkv_told){
+			.id = (u64)h->uses << 32 | *at,
+			.hash = h->entry->hash,
+			.len = h->entry->len,
+			.put_id = h->entry->put_id,
+			.since_ns = h->since_ns,
+		};
+	}
+	spin_unlock(&t->lock);
+	return found;
 }
 
 void fkv_holder_del_all(struct fkv_session *s)
 {
-	struct fkv_holder *h;
-	unsigned long id;
+	struct fkv_holders *t = &s->holders;
+	u64 now_ns = ktime_get_coarse_ns();
 
-	xa_for_each(&s->holders, id, h) {
-		xa_erase(&s->holders, id);
+	for (u32 at = 0; at < t->nr_blocks * BLOCK; at++) {
+		struct fkv_holder *h = slot(t, at);
+
+		if (!h->entry)
+			continue;
 		/* its client ends as a whole: one message for all */
 		kfree(h->release);
 		h->release = NULL;
-		holder_end(s, id, h);
+		fkv_uncharge(s, end(s, (u64)h->uses << 32 | (at + 1), h,
+				    now_ns));
+		h->entry = NULL;
 		cond_resched();
 	}
 }
+
+/* ---- what the daemon keeps for us ---- */
 
 static void release_done(struct fkv_message *msg)
 {

@@ -45,7 +45,7 @@ int fkv_index_init(struct fkv_instance *inst)
 {
 	get_random_bytes(&inst->hash_key, sizeof(inst->hash_key));
 	init_llist_head(&inst->hits);
-	mutex_init(&inst->hits_lock);
+	mutex_init(&inst->index_lock);
 	return rhashtable_init(&inst->index, &index_params);
 }
 
@@ -73,7 +73,6 @@ static void entry_end(struct fkv_entry *e)
 
 	if (report) {
 		atomic64_dec(&inst->retired);
-		atomic64_sub(PAGE_ALIGN(e->len), &inst->retired_bytes);
 		refcount_inc(&e->uses);
 	}
 	fkv_segment_del(inst, &e->extent);
@@ -82,9 +81,23 @@ static void entry_end(struct fkv_entry *e)
 	entry_unuse(e);
 }
 
+/* One reader more; false when it has ended. */
+static bool entry_get(struct fkv_entry *e)
+{
+	int old = atomic_fetch_add_unless(&e->refs, 1, 0);
+
+	if (old == FKV_INDEX_REF)
+		atomic64_add(PAGE_ALIGN(e->len), &e->inst->held_bytes);
+	return old;
+}
+
 void fkv_entry_put(struct fkv_entry *e)
 {
-	if (refcount_dec_and_test(&e->refs))
+	int left = atomic_dec_return(&e->refs);
+
+	if (left == FKV_INDEX_REF)
+		atomic64_sub(PAGE_ALIGN(e->len), &e->inst->held_bytes);
+	else if (!left)
 		entry_end(e);
 }
 
@@ -97,7 +110,7 @@ static struct fkv_entry *entry_create(struct fkv_instance *inst, u64 put_id,
 	if (!e)
 		return NULL;
 	e->inst = inst;
-	refcount_set(&e->refs, 1);
+	atomic_set(&e->refs, 1);
 	refcount_set(&e->uses, 1);
 	e->extent.entry = true;
 	e->quiet.type = FLUXONKV_MESSAGE_QUIET;
@@ -123,7 +136,7 @@ struct fkv_entry *fkv_index_get(struct fkv_instance *inst, const void *key,
 
 	rcu_read_lock();
 	e = rhashtable_lookup(&inst->index, &l, index_params);
-	if (e && !refcount_inc_not_zero(&e->refs))
+	if (e && !entry_get(e))
 		e = NULL;
 	rcu_read_unlock();
 	return e;
@@ -131,7 +144,7 @@ struct fkv_entry *fkv_index_get(struct fkv_instance *inst, const void *key,
 
 void fkv_index_hit(struct fkv_entry *e)
 {
-	atomic_inc(&e->hits);
+	WRITE_ONCE(e->hits, READ_ONCE(e->hits) + 1);
 	if (test_bit(FKV_ENTRY_LISTED, &e->flags) ||
 	    test_and_set_bit(FKV_ENTRY_LISTED, &e->flags))
 		return;
@@ -170,6 +183,8 @@ static int publish(struct fkv_entry *e)
 	err = hash_in(e);
 	if (err)
 		fkv_segment_del(inst, &e->extent);
+	else
+		atomic64_inc(&inst->entries);
 	return err;
 }
 
@@ -186,18 +201,17 @@ int fkv_index_publish(struct fkv_instance *inst,
 	if (!e)
 		return -ENOMEM;
 	memcpy(e->key, key, arg->key_len);
+	atomic_set(&e->refs, FKV_INDEX_REF);
 	e->hash = fkv_index_hash(inst, key, arg->key_len);
 	e->cookie = arg->cookie;
 	e->quiet.cookie = arg->cookie;
+	mutex_lock(&inst->index_lock);
 	err = publish(e);
 	trace_fluxonkv_publish(e->hash, e->put_id, e->offset, e->len, err);
-	if (err) {
-		/* a lookup may have seen it for a moment */
-		kfree_rcu(e, rcu);
-		return err;
-	}
-	atomic64_inc(&inst->entries);
-	return 0;
+	mutex_unlock(&inst->index_lock);
+	if (err)
+		kfree(e);
+	return err;
 }
 
 /* Out of the index, if it is there; only one caller gets true. */
@@ -210,72 +224,101 @@ static bool unhash(struct fkv_entry *e)
 	return true;
 }
 
-static int retire(struct fkv_entry *e)
+/*
+ * Out of the index: the last reader reports, unless there is none. A reader
+ * that goes at the same time was counted in what is subtracted, or not.
+ */
+static int drop_index_ref(struct fkv_entry *e)
 {
 	struct fkv_instance *inst = e->inst;
+
+	if (atomic_fetch_sub(FKV_INDEX_REF, &e->refs) == FKV_INDEX_REF)
+		return FLUXONKV_QUIET;
+	atomic64_sub(PAGE_ALIGN(e->len), &inst->held_bytes);
+	return FLUXONKV_HELD;
+}
+
+static int retire(struct fkv_entry *e)
+{
+	u32 hash = e->hash;
+	u64 put_id = e->put_id, offset = e->offset, len = e->len;
 	int held;
 
 	/* before the reference goes: whoever drops the last one reads it */
-	atomic64_inc(&inst->retired);
-	atomic64_add(PAGE_ALIGN(e->len), &inst->retired_bytes);
+	atomic64_inc(&e->inst->retired);
 	set_bit(FKV_ENTRY_REPORT, &e->flags);
-	/* ours of the lookup is dropped last, and tells */
-	refcount_dec(&e->refs);
-	held = refcount_dec_and_test(&e->refs) ? FLUXONKV_QUIET :
-		FLUXONKV_HELD;
-	trace_fluxonkv_retire(e->hash, e->put_id, e->offset, e->len, held);
+	held = drop_index_ref(e);
+	trace_fluxonkv_retire(hash, put_id, offset, len, held);
 	if (held == FLUXONKV_HELD)
 		return held;
-	atomic64_dec(&inst->retired);
-	atomic64_sub(PAGE_ALIGN(e->len), &inst->retired_bytes);
+	atomic64_dec(&e->inst->retired);
 	clear_bit(FKV_ENTRY_REPORT, &e->flags);
 	entry_end(e);
 	return held;
 }
 
-int fkv_index_retire(struct fkv_instance *inst, const void *key, u32 len,
-		     u64 put_id)
-{
-	u32 hash;
-	struct fkv_entry *e = fkv_index_get(inst, key, len, &hash);
-
-	if (!e)
-		return -ENOENT;
-	if (e->put_id > put_id || !unhash(e)) {
-		fkv_entry_put(e);
-		return -ENOENT;
-	}
-	return retire(e);
-}
-
-/* Only when nobody holds it: the index's reference is the last one. */
-int fkv_index_evict(struct fkv_instance *inst, const void *key, u32 len,
-		    u64 put_id)
+/* Under rcu_read_lock(): what is published for a key. */
+static struct fkv_entry *look_up(struct fkv_instance *inst, const void *key,
+				 u32 len)
 {
 	struct lookup l = {
 		.key = key,
 		.len = len,
 		.hash = fkv_index_hash(inst, key, len),
 	};
+
+	return rhashtable_lookup(&inst->index, &l, index_params);
+}
+
+int fkv_index_retire(struct fkv_instance *inst, const void *key, u32 len,
+		     u64 put_id)
+{
 	struct fkv_entry *e;
+	bool ours;
+	int ret;
+
+	mutex_lock(&inst->index_lock);
+	rcu_read_lock();
+	e = look_up(inst, key, len);
+	ours = e && e->put_id <= put_id && unhash(e);
+	rcu_read_unlock();
+	/* who unhashed it has the index's reference now */
+	ret = ours ? retire(e) : -ENOENT;
+	mutex_unlock(&inst->index_lock);
+	return ret;
+}
+
+static int evict(struct fkv_instance *inst, const void *key, u32 len,
+		 u64 put_id)
+{
+	struct fkv_entry *e;
+	int ret = -ENOENT;
 
 	rcu_read_lock();
-	e = rhashtable_lookup(&inst->index, &l, index_params);
-	if (!e || e->put_id != put_id) {
-		rcu_read_unlock();
-		return -ENOENT;
-	}
-	if (!refcount_dec_if_one(&e->refs)) {
-		rcu_read_unlock();
-		return -EBUSY;
-	}
-	/* ours alone now, until entry_end() */
+	e = look_up(inst, key, len);
+	if (e && e->put_id == put_id)
+		ret = atomic_cmpxchg(&e->refs, FKV_INDEX_REF, 0) ==
+		      FKV_INDEX_REF ? FLUXONKV_QUIET : -EBUSY;
 	rcu_read_unlock();
+	if (ret != FLUXONKV_QUIET)
+		return ret;
+	/* no reader, and no new one: ours alone until entry_end() */
 	unhash(e);
-	trace_fluxonkv_retire(e->hash, e->put_id, e->offset, e->len,
-			      FLUXONKV_QUIET);
+	trace_fluxonkv_retire(e->hash, e->put_id, e->offset, e->len, ret);
 	entry_end(e);
-	return FLUXONKV_QUIET;
+	return ret;
+}
+
+/* Only when nobody holds it: the index's reference is the last one. */
+int fkv_index_evict(struct fkv_instance *inst, const void *key, u32 len,
+		    u64 put_id)
+{
+	int ret;
+
+	mutex_lock(&inst->index_lock);
+	ret = evict(inst, key, len, put_id);
+	mutex_unlock(&inst->index_lock);
+	return ret;
 }
 
 /* The owner is dead: its entries live on only where they are held. */
@@ -287,14 +330,11 @@ void fkv_index_empty(struct fkv_instance *inst)
 	rhashtable_walk_enter(&inst->index, &iter);
 	rhashtable_walk_start(&iter);
 	while ((e = rhashtable_walk_next(&iter))) {
-		if (IS_ERR(e))
-			continue;
-		if (!refcount_inc_not_zero(&e->refs))
+		if (IS_ERR(e) || !unhash(e))
 			continue;
 		rhashtable_walk_stop(&iter);
-		if (unhash(e))
-			refcount_dec(&e->refs);
-		fkv_entry_put(e);
+		if (drop_index_ref(e) == FLUXONKV_QUIET)
+			entry_end(e);
 		cond_resched();
 		rhashtable_walk_start(&iter);
 	}
@@ -335,7 +375,7 @@ u32 fkv_index_hits(struct fkv_instance *inst, struct fluxonkv_hit *ret,
 	struct llist_node *at;
 	u32 n = 0;
 
-	mutex_lock(&inst->hits_lock);
+	mutex_lock(&inst->index_lock);
 	at = llist_del_all(&inst->hits);
 	while (at && n < max) {
 		struct fkv_entry *e = llist_entry(at, struct fkv_entry, hit);
@@ -344,14 +384,15 @@ u32 fkv_index_hits(struct fkv_instance *inst, struct fluxonkv_hit *ret,
 		/* before the count: a hit from now on lists it again */
 		clear_bit(FKV_ENTRY_LISTED, &e->flags);
 		smp_mb__after_atomic();
-		ret[n].hits = atomic_xchg(&e->hits, 0);
+		ret[n].hits = READ_ONCE(e->hits);
+		WRITE_ONCE(e->hits, 0);
 		ret[n].cookie = e->cookie;
 		if (ret[n].hits && test_bit(FKV_ENTRY_HASHED, &e->flags))
 			n++;
 		entry_unuse(e);
 	}
 	hits_back(inst, at);
-	mutex_unlock(&inst->hits_lock);
+	mutex_unlock(&inst->index_lock);
 	return n;
 }
 
@@ -385,7 +426,7 @@ static struct fkv_entry *find_or_add(struct fkv_segment *seg,
 		return NULL;
 	if (ext) {
 		e = container_of(ext, struct fkv_entry, extent);
-		if (refcount_inc_not_zero(&e->refs))
+		if (entry_get(e))
 			return e;
 		fkv_extent_del(&seg->extents, ext);
 	}

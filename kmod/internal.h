@@ -7,8 +7,8 @@
  * may read; a *holder* is a session's reference to one; a *put* is an extent
  * that a session may still write to.
  *
- * Locks, outermost first: queue->recv_lock, instances mutex, session->attach,
- * instance->sessions_lock, mmap_lock, session->window, segment->lock,
+ * Locks, outermost first: queue->recv_lock, session->attach, instances mutex,
+ * instance->index_lock, instance->sessions_lock, mmap_lock, session->window, segment->lock,
  * queue->lock, xarrays' locks, rhashtable's buckets. Of these only recv_lock,
  * which no fault handler takes, is held across a copy to user space.
  */
@@ -197,7 +197,7 @@ struct fkv_instance {
 	hsiphash_key_t hash_key;
 	struct rhashtable index;
 	struct llist_head hits;
-	struct mutex hits_lock;		/* who drains */
+	struct mutex index_lock;	/* the owner's calls that change it */
 	struct fkv_queue queue;
 	struct mutex sessions_lock;
 	struct list_head sessions;
@@ -205,7 +205,7 @@ struct fkv_instance {
 	u32 nr_sessions;
 
 	atomic64_t entries, retired, open_puts;
-	atomic64_t held_bytes, retired_bytes;
+	atomic64_t held_bytes;		/* of published entries with readers */
 	atomic64_t nr_hits, hit_bytes, misses, overlaps, stale_replies, quota;
 };
 
@@ -222,6 +222,14 @@ void fkv_instance_die(struct fkv_instance *inst);
 
 /* ---- session ---- */
 
+struct fkv_holders {
+	spinlock_t lock;
+	struct fkv_holder **blocks;
+	u32 nr_blocks, room;
+	u32 free;			/* slot + 1 of the first free one */
+	u32 nr;
+};
+
 struct fkv_session {
 	struct fkv_instance *inst;	/* NULL until attached */
 	struct mutex attach;
@@ -233,9 +241,7 @@ struct fkv_session {
 	u64 since_ns;
 	struct fkv_uid *uid;
 	atomic64_t pinned;
-	struct xarray holders;		/* by id */
-	atomic64_t nr_holders;
-	u32 next_holder;
+	struct fkv_holders holders;
 	struct rw_semaphore window;
 	struct rb_root windows;		/* open puts by offset; window */
 	struct xarray puts;		/* by the daemon's id */
@@ -248,8 +254,9 @@ struct fkv_session {
 extern const struct file_operations fkv_session_fops;
 
 void fkv_session_tell(struct fkv_session *s, struct fluxonkv_client *ret);
-bool fkv_charge(struct fkv_session *s, u64 len);
-void fkv_uncharge(struct fkv_session *s, u64 len);
+/* Whole pages, against the caps of client and user: false, over one. */
+bool fkv_charge(struct fkv_session *s, u64 bytes);
+void fkv_uncharge(struct fkv_session *s, u64 bytes);
 struct inode *fkv_inode_create(void);
 
 /* ---- index: entries ---- */
@@ -260,20 +267,23 @@ enum {
 	FKV_ENTRY_REPORT,		/* QUIET at the end */
 };
 
+/* What the index counts for in entry->refs; readers count 1 each. */
+#define FKV_INDEX_REF	(1 << 30)
+
 /*
  * Born: PUBLISH, or a reply for what is not published. @refs: the index (while
- * HASHED), each holder, each reply on its way. At 0 its bytes are nobody's any
- * more. Its memory goes when @uses is 0: @refs together, the list of hits, a
- * QUIET message on its way.
+ * HASHED), each holder, each reply on its way: one number, so that a hit takes
+ * one atomic operation, which also tells whether it is the first reader. At 0
+ * its bytes are nobody's any more. Its memory goes when @uses is 0: @refs
+ * together, the list of hits, a QUIET message on its way.
  */
 struct fkv_entry {
 	struct rhash_head node;
 	struct fkv_extent extent;
 	struct fkv_instance *inst;
-	refcount_t refs;
+	atomic_t refs;
 	refcount_t uses;
-	atomic_t holders;
-	atomic_t hits;
+	u32 hits;			/* lossy: only a hint */
 	unsigned long flags;
 	struct llist_node hit;
 	struct fkv_message quiet;
@@ -317,22 +327,34 @@ struct fkv_release {
 	struct fkv_message msg;
 };
 
+/* A slot: free when it has no entry. */
 struct fkv_holder {
 	struct fkv_entry *entry;
 	struct fkv_release *release;	/* NULL: the daemon keeps none */
 	u64 since_ns;
+	u32 uses;
+	u32 next;			/* free ones: slot + 1 */
 };
 
-int fkv_holder_init(void);
-void fkv_holder_exit(void);
+/* What is told of one by a dump. */
+struct fkv_told {
+	u64 id, len, put_id, since_ns;
+	u32 hash;
+};
+
+void fkv_holders_init(struct fkv_holders *t);
+void fkv_holders_done(struct fkv_holders *t);
 /*
  * A holder of @entry, whose reference and charge it takes over on success.
- * Returns its id, or -errno.
+ * Returns its id, or 0 without memory.
  */
-long fkv_holder_add(struct fkv_session *s, struct fkv_entry *entry,
-		    struct fkv_release *release);
-bool fkv_holder_del(struct fkv_session *s, u64 id);
+u64 fkv_holder_add(struct fkv_session *s, struct fkv_entry *entry,
+		   struct fkv_release *release, u64 now_ns);
+/* Those of @ids that are holders end; how many. */
+u32 fkv_holder_del(struct fkv_session *s, const u64 *ids, u32 n);
 void fkv_holder_del_all(struct fkv_session *s);
+/* The next one from slot *@at on, which moves on; false: none. */
+bool fkv_holder_next(struct fkv_session *s, u32 *at, struct fkv_told *ret);
 /* A holder of the daemon's that no holder of ours took over ends here. */
 void fkv_release_send(struct fkv_instance *inst, struct fkv_release *r);
 struct fkv_release *fkv_release_create(u64 client, u64 id);

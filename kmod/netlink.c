@@ -51,12 +51,6 @@ static int put_instance(struct sk_buff *skb, const struct fkv_instance *inst)
 	       put_u64(skb, FLUXONKV_ATTR_INCARNATION, inst->incarnation);
 }
 
-static u64 held_bytes(const struct fkv_instance *inst)
-{
-	return max_t(s64, 0, atomic64_read(&inst->held_bytes) -
-		     atomic64_read(&inst->retired_bytes));
-}
-
 static int put_segment(struct sk_buff *skb, struct fkv_instance *inst,
 		       u64 holders)
 {
@@ -78,7 +72,8 @@ static int put_segment(struct sk_buff *skb, struct fkv_instance *inst,
 	       put_u64(skb, FLUXONKV_ATTR_NR_HOLDERS, holders) ||
 	       put_u64(skb, FLUXONKV_ATTR_OPEN_PUTS,
 		       atomic64_read(&inst->open_puts)) ||
-	       put_u64(skb, FLUXONKV_ATTR_HELD_BYTES, held_bytes(inst)) ||
+	       put_u64(skb, FLUXONKV_ATTR_HELD_BYTES,
+		       atomic64_read(&inst->held_bytes)) ||
 	       put_u64(skb, FLUXONKV_ATTR_HITS,
 		       atomic64_read(&inst->nr_hits)) ||
 	       put_u64(skb, FLUXONKV_ATTR_MISSES,
@@ -100,20 +95,15 @@ static int put_client(struct sk_buff *skb, struct fkv_session *s)
 		       ktime_get_coarse_ns() - s->since_ns);
 }
 
-struct told_holder {
-	u32 id, hash;
-	u64 len, put_id, since_ns;
-};
-
 static int put_holder(struct sk_buff *skb, struct fkv_session *s,
-		      const struct told_holder *h)
+		      const struct fkv_told *h)
 {
 	return put_instance(skb, s->inst) ||
 	       put_u64(skb, FLUXONKV_ATTR_CLIENT, s->id) ||
 	       nla_put_u32(skb, FLUXONKV_ATTR_PID, s->pid) ||
 	       nla_put_u32(skb, FLUXONKV_ATTR_UID,
 			   from_kuid_munged(&init_user_ns, s->kuid)) ||
-	       nla_put_u32(skb, FLUXONKV_ATTR_HOLDER, h->id) ||
+	       put_u64(skb, FLUXONKV_ATTR_HOLDER, h->id) ||
 	       nla_put_u32(skb, FLUXONKV_ATTR_HASH, h->hash) ||
 	       put_u64(skb, FLUXONKV_ATTR_BYTES, h->len) ||
 	       put_u64(skb, FLUXONKV_ATTR_VERSION, h->put_id) ||
@@ -163,7 +153,7 @@ static int tell_segment(struct sk_buff *skb, struct netlink_callback *cb,
 	void *head;
 
 	list_for_each_entry(s, &inst->sessions, link)
-		holders += atomic64_read(&s->nr_holders);
+		holders += READ_ONCE(s->holders.nr);
 	head = begin(skb, cb, FLUXONKV_CMD_SEGMENTS);
 	if (!head)
 		return -EMSGSIZE;
@@ -189,38 +179,18 @@ static int tell_clients(struct sk_buff *skb, struct netlink_callback *cb,
 	return 0;
 }
 
-/* The next holder from *@id on; under the lock without which none ends. */
-static bool next_holder(struct fkv_session *s, unsigned long *id,
-			struct told_holder *ret)
-{
-	struct fkv_holder *h;
-
-	xa_lock(&s->holders);
-	h = xa_find(&s->holders, id, ULONG_MAX, XA_PRESENT);
-	if (h)
-		*ret = (struct told_holder){
-			.id = *id,
-			.hash = h->entry->hash,
-			.len = h->entry->len,
-			.put_id = h->entry->put_id,
-			.since_ns = h->since_ns,
-		};
-	xa_unlock(&s->holders);
-	return h;
-}
-
 static int tell_session(struct sk_buff *skb, struct netlink_callback *cb,
 			struct fkv_session *s)
 {
-	unsigned long id = cb->args[2];
-	struct told_holder h;
+	u32 at = cb->args[2];
+	struct fkv_told h;
 
-	while (next_holder(s, &id, &h)) {
+	while (fkv_holder_next(s, &at, &h)) {
 		void *head = begin(skb, cb, FLUXONKV_CMD_HOLDERS);
 
 		if (!head || end(skb, head, put_holder(skb, s, &h)))
 			return -EMSGSIZE;
-		cb->args[2] = ++id;
+		cb->args[2] = at;
 	}
 	return 0;
 }

@@ -345,17 +345,9 @@ static u64 nr_holders(struct fkv_instance *inst)
 
 	mutex_lock(&inst->sessions_lock);
 	list_for_each_entry(s, &inst->sessions, link)
-		n += atomic64_read(&s->nr_holders);
+		n += READ_ONCE(s->holders.nr);
 	mutex_unlock(&inst->sessions_lock);
 	return n;
-}
-
-static u64 held_bytes(const struct fkv_instance *inst)
-{
-	s64 bytes = atomic64_read(&inst->held_bytes) -
-		    atomic64_read(&inst->retired_bytes);
-
-	return max_t(s64, bytes, 0);
 }
 
 static long ioctl_counts(struct fkv_instance *inst, void __user *arg)
@@ -370,7 +362,7 @@ static long ioctl_counts(struct fkv_instance *inst, void __user *arg)
 	c.retired = atomic64_read(&inst->retired);
 	c.holders = nr_holders(inst);
 	c.open_puts = atomic64_read(&inst->open_puts);
-	c.held_bytes = held_bytes(inst);
+	c.held_bytes = atomic64_read(&inst->held_bytes);
 	c.requests = READ_ONCE(inst->queue.nr);
 	c.hits = atomic64_read(&inst->nr_hits);
 	c.hit_bytes = atomic64_read(&inst->hit_bytes);

@@ -65,7 +65,7 @@ void fkv_put_put(struct fkv_put *put)
 		return;
 	atomic64_dec(&inst->open_puts);
 	if (put->charged)
-		fkv_uncharge(s, put->len);
+		fkv_uncharge(s, PAGE_ALIGN(put->len));
 	fkv_segment_del(inst, &put->extent);
 	if (put->report)
 		fkv_queue_message(inst, &put->shut);

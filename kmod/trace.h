@@ -38,11 +38,11 @@ TRACE_EVENT(fluxonkv_get,
 
 /* A holder begins. */
 TRACE_EVENT(fluxonkv_hold,
-	TP_PROTO(u64 session, u32 holder, u32 hash, u64 put_id, u64 len),
+	TP_PROTO(u64 session, u64 holder, u32 hash, u64 put_id, u64 len),
 	TP_ARGS(session, holder, hash, put_id, len),
 	TP_STRUCT__entry(
 		__field(u64, session)
-		__field(u32, holder)
+		__field(u64, holder)
 		__field(u32, hash)
 		__field(u64, put_id)
 		__field(u64, len)
@@ -54,19 +54,19 @@ TRACE_EVENT(fluxonkv_hold,
 		__entry->put_id = put_id;
 		__entry->len = len;
 	),
-	TP_printk("session=%llu holder=%u hash=%08x put_id=%llu len=%llu",
+	TP_printk("session=%llu holder=%llu hash=%08x put_id=%llu len=%llu",
 		  __entry->session, __entry->holder, __entry->hash,
 		  __entry->put_id, __entry->len)
 );
 
 /* A holder ends, by release or with its open file. */
 TRACE_EVENT(fluxonkv_release,
-	TP_PROTO(u64 session, u32 holder, u32 hash, u64 put_id, u64 len,
+	TP_PROTO(u64 session, u64 holder, u32 hash, u64 put_id, u64 len,
 		 u64 age_ns),
 	TP_ARGS(session, holder, hash, put_id, len, age_ns),
 	TP_STRUCT__entry(
 		__field(u64, session)
-		__field(u32, holder)
+		__field(u64, holder)
 		__field(u32, hash)
 		__field(u64, put_id)
 		__field(u64, len)
@@ -80,7 +80,7 @@ TRACE_EVENT(fluxonkv_release,
 		__entry->len = len;
 		__entry->age_ns = age_ns;
 	),
-	TP_printk("session=%llu holder=%u hash=%08x put_id=%llu len=%llu age_ns=%llu",
+	TP_printk("session=%llu holder=%llu hash=%08x put_id=%llu len=%llu age_ns=%llu",
 		  __entry->session, __entry->holder, __entry->hash,
 		  __entry->put_id, __entry->len, __entry->age_ns)
 );

@@ -447,7 +447,7 @@ enum fluxonkv_genl_attr {
 	FLUXONKV_ATTR_HITS,		/* u64 */
 	FLUXONKV_ATTR_MISSES,		/* u64 */
 	FLUXONKV_ATTR_CLIENT,		/* u64: number of an open file */
-	FLUXONKV_ATTR_HOLDER,		/* u32: number in it */
+	FLUXONKV_ATTR_HOLDER,		/* u64: id in it */
 	FLUXONKV_ATTR_AGE_NS,		/* u64 */
 	FLUXONKV_ATTR_HASH,		/* u32: of the key, in its instance */
 	FLUXONKV_ATTR_VERSION,		/* u64 */
