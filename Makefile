@@ -37,6 +37,7 @@ all: daemon lib tools demo-program
 
 include daemon/build.mk
 include tools/build.mk
+include packaging/build.mk
 include tests/build.mk
 include tests/model/model.mk
 include tests/fuzz/fuzz.mk
@@ -59,12 +60,16 @@ demo: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)tests/e2e/demo $(O)
 
+# All processors build, unless make was told how many.
+check_make = $(MAKE) --no-print-directory \
+	$(if $(findstring jobserver,$(MAKEFLAGS)),,-j$$(nproc))
+
 .PHONY: check
 check:
 	@tests/tools/install-deps check
-	$(Q)$(MAKE) --no-print-directory all tests
-	$(Q)$(MAKE) --no-print-directory SAN=address,undefined all tests
-	$(Q)$(MAKE) --no-print-directory SAN=thread all tests
+	$(Q)+$(check_make) all tests
+	$(Q)+$(check_make) SAN=address,undefined all tests
+	$(Q)+$(check_make) SAN=thread all tests
 	$(Q)tests/tools/run-tests build build-address-undefined build-thread
 
 # Static checks, kept at zero.

@@ -2,9 +2,10 @@
 /*
  * fluxonkv.h - client API of the FluxonKV cache
  *
- * A client (struct fluxonkv) is one connection to the host's owner daemon. It
- * may be used by any number of threads; it starts none and calls nobody back.
- * Keys are 1..512 arbitrary bytes, values 0..2^40 bytes.
+ * A client (struct fluxonkv) is one connection to the host's owner daemon, by
+ * its unix socket or by the kernel module's device, with the same results and
+ * errors. It may be used by any number of threads; it starts none and calls
+ * nobody back. Keys are 1..512 arbitrary bytes, values 0..2^40 bytes.
  *
  * Every call returns 0 or -errno; batch calls return 0 when the batch was
  * carried out and leave one status per key in its result: one key's failure
@@ -123,19 +124,29 @@ struct fluxonkv_listed_key {
 
 /* Counters of this client, all since it was opened. */
 struct fluxonkv_counters {
-	uint64_t hits_local;		/* served without the daemon */
-	uint64_t requests;		/* messages sent to the daemon */
+	uint64_t hits_local;		/* gets served without the daemon; on
+					   the device: from local memory */
+	uint64_t requests;		/* to the daemon, or to the kernel */
 	uint64_t reconnects;
 	uint64_t held_bytes;		/* now, in whole pages of 4 KiB */
 	uint64_t held;			/* holders now */
 };
 
 /*
- * Open a client. @address is "unix:PATH" or NULL: then $FLUXONKV, else the
- * socket /run/fluxonkv/fluxonkv.sock, else $XDG_RUNTIME_DIR/fluxonkv.sock.
- * ENOENT or ECONNREFUSED when no daemon listens there, EACCES without
- * permission, EPROTONOSUPPORT on another ABI, EINVAL for an address that is
- * none.
+ * Open a client. @address is
+ *
+ *	"unix:PATH"	the daemon's socket
+ *	"dev:INSTANCE"	the daemon's instance of /dev/fluxonkv
+ *	"dev:"		the only instance there is
+ *	NULL		$FLUXONKV if set; else the first of these that is there:
+ *			the socket /run/fluxonkv/fluxonkv.sock, the socket
+ *			$XDG_RUNTIME_DIR/fluxonkv.sock, the device ("dev:")
+ *
+ * A program that is to use the device where a socket is there, too, says so by
+ * $FLUXONKV. ENOENT or ECONNREFUSED when no daemon listens there, ENODEV when
+ * the kernel module is not loaded, EACCES without permission (for the device:
+ * not in the group fluxonkv), ENOTCONN when the daemon takes no more clients,
+ * EPROTONOSUPPORT on another ABI, EINVAL for an address that is none.
  */
 int fluxonkv_open(const char *address, struct fluxonkv **ret_client);
 
@@ -188,7 +199,9 @@ int fluxonkv_put_many(struct fluxonkv *client, struct fluxonkv_value *values,
  * Put in place: begin gives room to write to, commit publishes it, abort
  * gives it back. An open put ends by itself 60 s after begin or the last
  * extend: commit answers ETIMEDOUT then. After commit or abort the caller
- * must not write to data any more.
+ * must not write to data any more. By the device data is a window that the
+ * kernel shuts when the put ends: writing to it then raises SIGBUS, also when
+ * the 60 s have passed or the daemon has died meanwhile.
  */
 int fluxonkv_put_begin(struct fluxonkv *client, const void *key, size_t key_len,
 		       uint64_t len, unsigned int flags,

@@ -10,7 +10,8 @@ TESTABLE := $(BASE_OBJ) $(WIRE_OBJ) $(CORE_OBJ) $(IO_OBJ) $(SVC_TEST_OBJ)
 
 .PHONY: tests
 tests: daemon lib tools $(addprefix $(O)/tests/unit/test_,$(TEST_NAMES)) $(O)/tests/e2e/demo \
-	$(O)/tests/tools/policy-sim $(O)/tests/tools/cheat $(O)/tests/sim/sim $(addprefix $(O)/tests/e2e/,story api badinput launch stress field service)
+	$(O)/tests/tools/policy-sim $(O)/tests/tools/cheat $(O)/tests/sim/sim $(addprefix $(O)/tests/e2e/,story badinput launch stress field service) \
+	$(O)/tests/conformance/conformance
 
 $(O)/testable.a: $(TESTABLE)
 	@rm -f $@ && ar rcs $@ $^
@@ -47,6 +48,14 @@ $(O)/tests/e2e/launch: $(O)/tests/e2e/launch.o
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ -lseccomp -o $@
 
 $(O)/tests/e2e/%: $(O)/tests/e2e/%.o $(O)/libfluxonkv.a
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ -lpthread -o $@
+
+# The API's definition: the same program at every address.
+$(O)/tests/conformance/%.o: BASE_CFLAGS += -Itests
+
+$(O)/tests/conformance/conformance: \
+		$(call obj,$(wildcard tests/conformance/*.c)) \
+		$(O)/libfluxonkv.a
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ -lpthread -o $@
 
 $(O)/tests/tools/cheat: $(O)/tests/tools/cheat.o $(O)/libfluxonkv.a

@@ -47,7 +47,8 @@ enum fkv_msg_type {
 	FKV_MSG_EVICTED,	/* extent res(FKV_EVICT_*) n(references back) */
 	FKV_MSG_QUIET,		/* extent n(references back) */
 	FKV_MSG_HITS,		/* extent n */
-	FKV_MSG_PINS,		/* n: bytes of live entries now pinned */
+	FKV_MSG_PINS,		/* n: bytes of live entries now pinned, but not
+				   of those whose first persist is pending */
 
 	/* master to owner */
 	FKV_MSG_PUT_PLAN,	/* op res extent offset text */
@@ -61,7 +62,10 @@ enum fkv_msg_type {
 	FKV_MSG_SSD_COMMIT_R,	/* op */
 	FKV_MSG_RETIRE,		/* op key put_id */
 	FKV_MSG_EVICT,		/* extent key put_id */
-	FKV_MSG_PERSIST,	/* key put_id extent offset len */
+	FKV_MSG_PERSIST,	/* key put_id extent offset len first */
+
+	/* owner to master */
+	FKV_MSG_PUT_CANCEL,	/* op; if it waits for room, PUT_PLAN is at once */
 	FKV_MSG_NR,
 };
 
@@ -82,6 +86,7 @@ struct fkv_msg {
 	bool grant;
 	bool held;
 	bool drop;
+	bool first;		/* PERSIST: of a new version, not of a victim */
 	uint64_t op;
 	struct fkv_key *key;	/* a reference that goes with the message */
 	struct fkv_key *key2;
@@ -108,6 +113,7 @@ enum fkv_cmd_type {
 	FKV_CMD_WRITE,		/* io: segment to SSD, header first */
 	FKV_CMD_HASH,		/* token offset len seed: checksum a payload */
 	FKV_CMD_COPY,		/* token client from offset len: arena to segment */
+	FKV_CMD_SHUT,		/* token client: that put is over, stop its writer */
 	FKV_CMD_NR,
 };
 

@@ -237,6 +237,8 @@ static int open_shards(struct fkv_device *d, char *err, size_t err_size)
 		.instance = d->cfg.instance,
 		.limit = d->cfg.limit,
 		.nr = d->cfg.nr_shards,
+		.go_on = d->cfg.go_on,
+		.arg = d->cfg.arg,
 	};
 
 	return fkv_shards_open(&sc, &d->shards, err, err_size);

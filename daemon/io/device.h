@@ -57,6 +57,8 @@ struct fkv_device_config {
 	void *segment;
 	uint64_t segment_bytes;
 	void (*done)(void *arg, const struct fkv_io_result *res);
+	/* asked by open() while files are made; false: stop, with ECANCELED */
+	bool (*go_on)(void *arg);
 	void *arg;
 	fkv_engine_shim shim;		/* tests: faults to inject */
 	void *shim_arg;

@@ -22,6 +22,27 @@ static bool again(struct fkv_piece *p)
 	return p->tries++ < FKV_IO_RETRIES ? false : complete(p, -EIO);
 }
 
+/*
+ * What the block layer (blk_errors[] in the kernel's blk-core.c) and
+ * filesystems have for this range, and no other, being no good.
+ */
+static bool bad_range(int res)
+{
+	switch (-res) {
+	case ENODATA:		/* medium error */
+	case EILSEQ:		/* protection information */
+	case EREMOTEIO:		/* target error */
+	case ENOLINK:		/* transport */
+	case EBADE:		/* reservation conflict */
+	case ETIMEDOUT:
+	case EBADMSG:		/* checksum of the filesystem's */
+	case EUCLEAN:		/* corrupted */
+		return true;
+	default:
+		return false;
+	}
+}
+
 bool fkv_piece_advance(struct fkv_piece *p, int res, uint64_t alignment,
 		       struct fkv_io_engine_stats *stats)
 {
@@ -32,7 +53,7 @@ bool fkv_piece_advance(struct fkv_piece *p, int res, uint64_t alignment,
 		return again(p);
 	}
 	if (res < 0)
-		return complete(p, res);
+		return complete(p, bad_range(res) ? -EIO : res);
 	if (!res)
 		return complete(p, -EIO);
 	done = p->done + (uint64_t)res;

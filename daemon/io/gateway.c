@@ -142,6 +142,7 @@ static int socket_open(const struct fkv_gateway_config *cfg, char *err,
 		       size_t size)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	bool bound;
 	mode_t old;
 	int fd, res;
 
@@ -156,6 +157,7 @@ static int socket_open(const struct fkv_gateway_config *cfg, char *err,
 		return -errno;
 	old = umask(0177);
 	res = bind(fd, (struct sockaddr *)&sa, sizeof(sa)) ? -errno : 0;
+	bound = !res;
 	umask(old);
 	if (!res && cfg->group != (gid_t)-1 &&
 	    chown(cfg->path, (uid_t)-1, cfg->group))
@@ -166,6 +168,8 @@ static int socket_open(const struct fkv_gateway_config *cfg, char *err,
 		return fd;
 	snprintf(err, size, "cannot make the socket %s: %s", cfg->path,
 		 strerror(-res));
+	if (bound)
+		unlink(cfg->path);
 	close(fd);
 	return res;
 }
@@ -200,15 +204,21 @@ err_free:
 	return res;
 }
 
-void fkv_gateway_listen(struct fkv_gateway *g)
+int fkv_gateway_listen(struct fkv_gateway *g)
 {
-	fkv_assert(!listen(g->fd, 256));
-	fkv_assert(!uv_poll_init(g->loop, &g->poll, g->fd));
-	fkv_assert(!uv_timer_init(g->loop, &g->pause));
+	int err;
+
+	if (listen(g->fd, 256))
+		return -errno;
+	err = uv_poll_init(g->loop, &g->poll, g->fd);
+	if (err)
+		return err;
+	uv_timer_init(g->loop, &g->pause);
 	g->poll.data = g;
 	g->pause.data = g;
 	g->polling = true;
 	uv_poll_start(&g->poll, UV_READABLE, accept_ready);
+	return 0;
 }
 
 void fkv_gateway_stop_accept(struct fkv_gateway *g)

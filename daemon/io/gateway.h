@@ -64,7 +64,7 @@ struct fkv_conn_info {
 
 int fkv_gateway_create(uv_loop_t *loop, const struct fkv_gateway_config *cfg,
 		       struct fkv_gateway **ret, char *err, size_t err_size);
-void fkv_gateway_listen(struct fkv_gateway *g);
+int fkv_gateway_listen(struct fkv_gateway *g);
 
 /* No new clients; then, with the second call, none at all. */
 void fkv_gateway_stop_accept(struct fkv_gateway *g);

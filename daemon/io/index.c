@@ -33,6 +33,7 @@ struct fkv_index {
 	struct fkv_pins_list pins;
 	size_t size;
 	size_t nr_retired, retired_room;
+	size_t nr_loose;		/* retired, and never had a slot */
 	uint32_t nr_free;
 	uint32_t scan_no;
 	int fd_rw;
@@ -255,22 +256,24 @@ static bool is_dead(const struct fkv_index *ix, const struct fkv_entry *e)
 	return ix->entries[e->slot].gen & 1;
 }
 
-/* Those that are in the index have room already; what never was may be more. */
-static void retired_grow(struct fkv_index *ix)
+/* Each slot has room already, for the time when it is retired. */
+static int loose_room(struct fkv_index *ix)
 {
-	size_t room = 2 * ix->retired_room;
-	struct retired *r = fkv_realloc(ix->retired, room * sizeof(*r));
+	size_t room = ix->retired_room + ix->retired_room / 4 + 64;
+	struct retired *r;
 
-	/* an entry that is lost here would hold its memory for ever */
-	fkv_assert(r);
+	if (ix->hdr->nr_entries + ix->nr_loose < ix->retired_room)
+		return 0;
+	r = fkv_realloc(ix->retired, room * sizeof(*r));
+	if (!r)
+		return -ENOMEM;
 	ix->retired = r;
 	ix->retired_room = room;
+	return 0;
 }
 
 static void retired_add(struct fkv_index *ix, struct fkv_entry *e)
 {
-	if (ix->nr_retired == ix->retired_room)
-		retired_grow(ix);
 	ix->retired[ix->nr_retired].entry = e;
 	ix->retired[ix->nr_retired].gen =
 		e->slot == FKV_NO_SLOT ? 0 : ix->entries[e->slot].gen - 1;
@@ -327,8 +330,15 @@ static bool stamped(const struct fkv_index *ix, const struct fkv_entry *e)
 	return ix->stamp[e->slot] == ix->scan_no;
 }
 
-void fkv_index_retire(struct fkv_index *ix, struct fkv_entry *e)
+int fkv_index_retire(struct fkv_index *ix, struct fkv_entry *e)
 {
+	if (e->slot == FKV_NO_SLOT) {
+		int err = loose_room(ix);
+
+		if (err)
+			return err;
+		ix->nr_loose++;
+	}
 	if (e->slot != FKV_NO_SLOT && !is_dead(ix, e)) {
 		kill_entry(ix, e);
 		/*
@@ -338,6 +348,7 @@ void fkv_index_retire(struct fkv_index *ix, struct fkv_entry *e)
 		atomic_thread_fence(memory_order_seq_cst);
 	}
 	retired_add(ix, e);
+	return 0;
 }
 
 void fkv_index_evict(struct fkv_index *ix, struct fkv_entry *const *es,
@@ -402,6 +413,8 @@ void fkv_index_scan(struct fkv_index *ix, const struct fkv_index_ops *ops,
 	for (size_t k = kept; k < n; k++)
 		if (ix->retired[k].entry->slot != FKV_NO_SLOT)
 			slot_free(ix, ix->retired[k].entry);
+		else
+			ix->nr_loose--;
 	while (n > kept) {
 		struct fkv_entry *e = ix->retired[--n].entry;
 
@@ -418,6 +431,7 @@ int fkv_pins_create(struct fkv_index *ix, uint32_t nr_slots,
 	struct fluxonkv_pins_header *h;
 	int err;
 
+	fkv_assert(nr_slots <= FKV_PINS_MAX);
 	if (!p)
 		return -ENOMEM;
 	p->nr_slots = nr_slots;
@@ -493,18 +507,35 @@ void fkv_pins_hits(struct fkv_pins *p, const struct fkv_index_ops *ops,
 	}
 }
 
-static void count_one(struct fkv_index *ix, struct fkv_pins *p,
-		      uint64_t *live_bytes)
+/*
+ * The owner counts what it has given holders of by itself, and the master what
+ * it cannot evict for want of a copy.
+ */
+static uint64_t count_live(struct fkv_entry *e)
 {
-	const struct fluxonkv_pins_header *h = p->map;
-	uint64_t *slot = (uint64_t *)((char *)p->map + sizeof(*h));
-	uint64_t n = LOAD_ACQUIRE(&h->high_water);
+	if (!e->live || e->pins)
+		return 0;
+	if (!e->pending)
+		return fkv_extent_bytes(e->len);
+	e->read = true;
+	return 0;
+}
 
-	p->pinned = p->pinned_bytes = 0;
-	for (uint64_t k = 0; k < n && k < p->nr_slots; k++) {
+/* What slots @from to @to pin is added up; false: they are all free. */
+static bool count_slots(struct fkv_pins *p, uint64_t from, uint64_t to,
+			uint64_t *live_bytes)
+{
+	struct fkv_index *ix = p->index;
+	const uint64_t *slot = (uint64_t *)((char *)p->map +
+				sizeof(struct fluxonkv_pins_header));
+	bool used = false;
+
+	ix->stats.counted_slots += to - from;
+	for (uint64_t k = from; k < to; k++) {
 		uint64_t pin = LOAD_RELAXED(&slot[k]);
 		uint32_t i = FLUXONKV_PIN_ENTRY(pin);
 
+		used |= pin != 0;
 		if (!pin || i >= ix->hdr->nr_entries || !ix->owner[i] ||
 		    FLUXONKV_PIN_GEN(pin) != (ix->entries[i].gen & ~1ULL))
 			continue;
@@ -513,10 +544,37 @@ static void count_one(struct fkv_index *ix, struct fkv_pins *p,
 		if (ix->stamp[i] == ix->scan_no)
 			continue;
 		ix->stamp[i] = ix->scan_no;
-		/* the owner counts what it has given holders of by itself */
-		if (ix->owner[i]->live && !ix->owner[i]->pins)
-			*live_bytes += fkv_extent_bytes(ix->owner[i]->len);
+		*live_bytes += count_live(ix->owner[i]);
 	}
+	return used;
+}
+
+/*
+ * The high water never falls, for clients rely on it: one that once had very
+ * many pins would make each of its requests slow. So unless @all, blocks that
+ * were free at the last full count are taken for free.
+ */
+static void count_one(struct fkv_pins *p, bool all, uint64_t *live_bytes)
+{
+	const struct fluxonkv_pins_header *h = p->map;
+	uint64_t n = fkv_min_u64(LOAD_ACQUIRE(&h->high_water), p->nr_slots);
+
+	p->pinned = p->pinned_bytes = 0;
+	all |= n <= FKV_PINS_EXACT;
+	for (uint64_t at = 0; at < n; at += FKV_PINS_BLOCK) {
+		uint64_t end = fkv_min_u64(at + FKV_PINS_BLOCK, n);
+		uint64_t *word = &p->busy[at / FKV_PINS_BLOCK / 64];
+		uint64_t bit = 1ULL << at / FKV_PINS_BLOCK % 64;
+
+		if (!all && end <= p->counted && !(*word & bit))
+			continue;
+		if (count_slots(p, at, end, live_bytes))
+			*word |= bit;
+		else if (all)
+			*word &= ~bit;
+	}
+	if (all)
+		p->counted = n;
 	counters_read(p);
 }
 
@@ -525,7 +583,7 @@ uint64_t fkv_pins_count(struct fkv_pins *p)
 	uint64_t live = 0;
 
 	p->index->scan_no++;
-	count_one(p->index, p, &live);
+	count_one(p, false, &live);
 	return p->pinned_bytes;
 }
 
@@ -536,7 +594,7 @@ uint64_t fkv_index_count(struct fkv_index *ix)
 
 	ix->scan_no++;
 	TAILQ_FOREACH(p, &ix->pins, link)
-		count_one(ix, p, &bytes);
+		count_one(p, true, &bytes);
 	return bytes;
 }
 

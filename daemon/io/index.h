@@ -18,6 +18,9 @@
 
 struct fkv_index;
 
+#define FKV_PINS_BLOCK	64u		/* slots that are counted together */
+#define FKV_PINS_EXACT	1024u		/* so few are all counted each time */
+
 /*
  * The pin pages of one client.
  * Born: fkv_pins_create(), when it connects.
@@ -35,6 +38,9 @@ struct fkv_pins {
 	uint64_t counter[FLUXONKV_CNT_NR];	/* as last read */
 	uint64_t pinned_bytes;		/* at the last count */
 	uint64_t pinned;
+	uint64_t counted;		/* slots that the last full count read */
+	uint64_t busy[FKV_PINS_MAX / FKV_PINS_BLOCK / 64];	/* bitmap of
+					   blocks in which it found pins */
 };
 
 /* What a scan and the hit rings say goes to the owner core. */
@@ -47,6 +53,7 @@ struct fkv_index_stats {
 	uint64_t entries, used, retired;
 	uint64_t not_published;		/* ever: no room, or key too long */
 	uint64_t scans, scanned_slots, hits_lost;
+	uint64_t counted_slots;
 	uint64_t counter[FLUXONKV_CNT_NR];	/* of all clients, ever */
 };
 
@@ -62,8 +69,11 @@ void fkv_index_lease(struct fkv_index *ix, uint64_t until_ns);
 
 void fkv_index_publish(struct fkv_index *ix, struct fkv_entry *e);
 
-/* No new pin succeeds from now; ops.scanned follows when none is left. */
-void fkv_index_retire(struct fkv_index *ix, struct fkv_entry *e);
+/*
+ * No new pin succeeds from now; ops.scanned follows when none is left. 0, or
+ * -ENOMEM for one without a slot, which then is as it was.
+ */
+int fkv_index_retire(struct fkv_index *ix, struct fkv_entry *e);
 
 /* Evict up to FKV_EVICT_BATCH entries with one fence and two scans. */
 void fkv_index_evict(struct fkv_index *ix, struct fkv_entry *const *es,
@@ -82,12 +92,18 @@ void fkv_pins_free(struct fkv_pins *p);
 void fkv_pins_hits(struct fkv_pins *p, const struct fkv_index_ops *ops,
 		   void *arg);
 
-/* Count again what one client pins; returns the bytes. */
+/*
+ * Count again what one client pins; returns the bytes. Of many slots (over
+ * FKV_PINS_EXACT) only those near where fkv_index_count() found pins, or that
+ * are in use for the first time since: what is pinned elsewhere is missed until
+ * then, and nothing is counted that is not pinned.
+ */
 uint64_t fkv_pins_count(struct fkv_pins *p);
 
 /*
  * Count what every client pins (into its fkv_pins); returns the bytes of
- * distinct live entries that are pinned here, and by no holder of the owner's.
+ * distinct live entries that are pinned here, by no holder of the owner's, and
+ * not waiting for their first persist.
  */
 uint64_t fkv_index_count(struct fkv_index *ix);
 

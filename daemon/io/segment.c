@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "io/segment.h"
+#include "linux/fluxonkv.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -32,6 +34,7 @@ struct fkv_segment {
 /* What the threads that touch a segment share. */
 struct touch {
 	int fd;
+	bool device;
 	char *base;
 	uint64_t size;
 	uint64_t next;			/* atomic */
@@ -99,12 +102,31 @@ int fkv_memfd_create(const char *name, size_t size, int *ret_fd,
 	return 0;
 }
 
+/* One call of the module that makes the segment; @a has its answer. */
+static int device_call(int fd, unsigned long cmd, struct fluxonkv_segment *a)
+{
+	a->size = sizeof(*a);
+	return ioctl(fd, cmd, a) ? -errno : 0;
+}
+
+static int device_piece(const struct touch *t, uint64_t off, uint64_t n)
+{
+	struct fluxonkv_segment a = { .offset = off, .bytes = n };
+
+	return device_call(t->fd, FLUXONKV_IOC_SEGMENT_POPULATE, &a);
+}
+
 /* Allocate and map a piece: an error here, never a SIGBUS later. */
 static int touch_piece(const struct touch *t, uint64_t off, uint64_t n)
 {
 	char *p = t->base + off;
 	int err;
 
+	if (t->device) {
+		err = device_piece(t, off, n);
+		if (err)
+			return err;
+	}
 	if (!madvise(p, n, MADV_POPULATE_WRITE))
 		return 0;
 	if (errno != EINVAL)
@@ -141,7 +163,12 @@ static void *toucher(void *arg)
 static int touch_all(struct fkv_segment *s,
 		     const struct fkv_segment_config *cfg)
 {
-	struct touch t = { .fd = s->fd, .base = s->base, .size = s->size };
+	struct touch t = {
+		.fd = s->fd,
+		.device = cfg->device,
+		.base = s->base,
+		.size = s->size,
+	};
 	pthread_t thread[64];
 	unsigned int n = 0;
 	uint64_t done = 0;
@@ -260,6 +287,84 @@ static int lock_memory(struct fkv_segment *s, enum fkv_lock lock, char *err,
 	return 0;
 }
 
+/* The module's memory: its limits are in the error. */
+static int open_device(struct fkv_segment *s,
+		       const struct fkv_segment_config *cfg, char *err,
+		       size_t err_size)
+{
+	struct fluxonkv_segment a = { .bytes = s->size };
+	int res;
+
+	if (s->size % FLUXONKV_SEGMENT_UNIT) {
+		snprintf(err, err_size, "memory of %" PRIu64 " bytes is no "
+			 "multiple of 2 MiB, which the device wants", s->size);
+		return -EINVAL;
+	}
+	res = device_call(cfg->owner_fd, FLUXONKV_IOC_SEGMENT_CREATE, &a);
+	if (res) {
+		snprintf(err, err_size, "the module allows no segment of %"
+			 PRIu64 " bytes: %" PRIu64 " of %" PRIu64 " bytes are "
+			 "in use (max_pinned_bytes of module fluxonkv): %s",
+			 s->size, (uint64_t)a.pinned, (uint64_t)a.pinned_max,
+			 strerror(-res));
+		return res;
+	}
+	s->fd = fcntl(cfg->owner_fd, F_DUPFD_CLOEXEC, 3);
+	s->pages = "device";
+	/* its pages are nobody's to swap or move */
+	s->locked = true;
+	return s->fd < 0 ? -errno : 0;
+}
+
+/* After the last piece: how much of it is in large pages? */
+static void device_pages(struct fkv_segment *s)
+{
+	struct fluxonkv_segment a = {
+		.bytes = FLUXONKV_SEGMENT_UNIT,
+	};
+
+	/* it is there already: only the answer counts */
+	if (!device_call(s->fd, FLUXONKV_IOC_SEGMENT_POPULATE, &a) &&
+	    a.huge < s->size)
+		s->pages = "device-4k";
+}
+
+static int memory_open(struct fkv_segment *s,
+		       const struct fkv_segment_config *cfg, char *err,
+		       size_t err_size)
+{
+	int res;
+
+	if (cfg->device)
+		return open_device(s, cfg, err, err_size);
+	res = open_memory(s, cfg->huge);
+	if (res)
+		snprintf(err, err_size, "cannot allocate a memory segment of %"
+			 PRIu64 " bytes%s%s: %s", s->size,
+			 cfg->huge == FKV_HUGE_REQUIRED ?
+			 " in reserved 2 MiB huge pages (see "
+			 "/proc/sys/vm/nr_hugepages)" : "",
+			 res == -EINVAL && s->size % HUGE_PAGE ?
+			 ", which is no multiple of 2 MiB" : "",
+			 strerror(-res));
+	return res;
+}
+
+/* It was touched: pinned, and with a descriptor for clients. */
+static int memory_ready(struct fkv_segment *s,
+			const struct fkv_segment_config *cfg, char *err,
+			size_t err_size)
+{
+	int res;
+
+	if (cfg->device) {
+		device_pages(s);
+		return 0;
+	}
+	res = lock_memory(s, cfg->lock, err, err_size);
+	return res ? res : fkv_memfd_readonly(s->fd, &s->fd_ro);
+}
+
 int fkv_segment_create(const struct fkv_segment_config *cfg,
 		       struct fkv_segment **ret, char *err, size_t err_size)
 {
@@ -271,18 +376,9 @@ int fkv_segment_create(const struct fkv_segment_config *cfg,
 		return res;
 	s->size = cfg->bytes;
 	s->fd = s->fd_ro = -1;
-	res = open_memory(s, cfg->huge);
-	if (res) {
-		snprintf(err, err_size, "cannot allocate a memory segment of %"
-			 PRIu64 " bytes%s%s: %s", s->size,
-			 cfg->huge == FKV_HUGE_REQUIRED ?
-			 " in reserved 2 MiB huge pages (see "
-			 "/proc/sys/vm/nr_hugepages)" : "",
-			 res == -EINVAL && s->size % HUGE_PAGE ?
-			 ", which is no multiple of 2 MiB" : "",
-			 strerror(-res));
+	res = memory_open(s, cfg, err, err_size);
+	if (res)
 		goto err_free;
-	}
 	s->base = map_aligned(s->fd, s->size);
 	if (!s->base) {
 		res = -errno;
@@ -290,16 +386,15 @@ int fkv_segment_create(const struct fkv_segment_config *cfg,
 			 s->size, strerror(errno));
 		goto err_free;
 	}
-	advise_huge(s, cfg->huge);
+	if (!cfg->device)
+		advise_huge(s, cfg->huge);
 	res = touch_all(s, cfg);
 	if (res) {
 		snprintf(err, err_size, "cannot get %" PRIu64 " bytes of "
 			 "memory: %s", s->size, strerror(-res));
 		goto err_free;
 	}
-	res = lock_memory(s, cfg->lock, err, err_size);
-	if (!res)
-		res = fkv_memfd_readonly(s->fd, &s->fd_ro);
+	res = memory_ready(s, cfg, err, err_size);
 	if (res)
 		goto err_free;
 	*ret = s;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * segment.h - the memory segment: a sealed memfd, allocated before it serves
+ * segment.h - the memory segment: a sealed memfd, or the kernel module's,
+ * allocated before it serves
  *
  * Born: fkv_segment_create(), at start. Held by: the daemon's mapping, and by
  * every client that maps it. Dies: when the last mapping is gone. The memory
@@ -24,6 +25,8 @@ struct fkv_segment_config {
 	enum fkv_huge huge;
 	enum fkv_lock lock;
 	unsigned int threads;		/* that touch it, 1..64 */
+	bool device;			/* made by the kernel module, for */
+	int owner_fd;			/* this bound descriptor */
 	/* told each 50 ms; false: stop, and fail with ECANCELED */
 	bool (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *arg;
@@ -39,7 +42,7 @@ uint64_t fkv_segment_size(const struct fkv_segment *s);
 int fkv_segment_fd(const struct fkv_segment *s);
 int fkv_segment_fd_readonly(const struct fkv_segment *s);
 bool fkv_segment_locked(const struct fkv_segment *s);
-/* "hugetlb", "madvise" or "4k" */
+/* "hugetlb", "madvise", "4k", or the module's: "device", "device-4k" */
 const char *fkv_segment_pages(const struct fkv_segment *s);
 
 /*

@@ -19,6 +19,7 @@
 #include "io/shard.h"
 
 #define ZEROS_BYTES	(1 * FKV_MIB)
+#define ALLOCATE_BYTES	(256 * FKV_MIB)
 
 /* Where a sentence about a failure goes. */
 struct say {
@@ -311,8 +312,14 @@ static int check_room(const struct fkv_shards *s, uint64_t want,
 	return want > there ? no_room(s, want, say) : 0;
 }
 
+static bool told_to_stop(const struct fkv_shards_config *cfg)
+{
+	return cfg->go_on && !cfg->go_on(cfg->arg);
+}
+
 /* Where there is no fallocate, blocks come only by being written. */
-static int write_zeros(int fd, uint64_t size, uint64_t unit)
+static int write_zeros(const struct fkv_shards_config *cfg, int fd,
+		       uint64_t size, uint64_t unit)
 {
 	uint64_t off = 0;
 	void *zeros;
@@ -329,47 +336,83 @@ static int write_zeros(int fd, uint64_t size, uint64_t unit)
 			off += fkv_align_down((uint64_t)w, unit);
 		if (w >= 0 ? (uint64_t)w < unit : errno != EINTR)
 			err = w < 0 ? -errno : -EIO;
+		else if (told_to_stop(cfg))
+			err = -ECANCELED;
 	}
 	free(zeros);
 	return err;
 }
 
-static int allocate(int fd, uint64_t size, uint64_t unit)
+/* In pieces: one call for a large file would hold up a stop for minutes. */
+static int allocate_pieces(const struct fkv_shards_config *cfg, int fd,
+			   uint64_t size)
+{
+	uint64_t off = 0;
+
+	while (off < size) {
+		uint64_t n = fkv_min_u64(ALLOCATE_BYTES, size - off);
+
+		if (told_to_stop(cfg))
+			return -ECANCELED;
+		if (!fallocate(fd, 0, (off_t)off, (off_t)n))
+			off += n;
+		else if (errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
+static int allocate(const struct fkv_shards_config *cfg, int fd,
+		    uint64_t size, uint64_t unit)
 {
 	int err;
 
 	if (ftruncate(fd, (off_t)size))
 		return -errno;
-	do
-		err = fallocate(fd, 0, 0, (off_t)size) ? -errno : 0;
-	while (err == -EINTR);
-	return err == -EOPNOTSUPP ? write_zeros(fd, size, unit) : err;
+	err = allocate_pieces(cfg, fd, size);
+	return err == -EOPNOTSUPP ? write_zeros(cfg, fd, size, unit) : err;
 }
 
-static int size_files(struct fkv_shards *s, uint64_t limit,
+static void size_failed(const struct fkv_shards *s, int err, uint64_t size,
+			const struct say *say)
+{
+	if (err == -ENOSPC || err == -EDQUOT || err == -EFBIG)
+		no_room(s, size * s->nr, say);
+	else if (err == -ECANCELED)
+		fail(say, err, "%s: told to stop while its files were made",
+		     s->dir);
+	else
+		fail(say, err, "cannot allocate %" PRIu64 " bytes in %s: %s",
+		     size, s->dir, strerror(-err));
+}
+
+static void give_back(const struct fkv_shards *s)
+{
+	for (uint32_t i = 0; i < s->nr; i++)
+		if (ftruncate(s->fd[i], 0))
+			return;
+}
+
+static int size_files(struct fkv_shards *s,
+		      const struct fkv_shards_config *cfg,
 		      const struct say *say)
 {
-	uint64_t size = fkv_align_down(limit / s->nr, s->unit);
+	uint64_t size = fkv_align_down(cfg->limit / s->nr, s->unit);
 	int err = 0;
 
 	if (size < 3 * s->unit)
 		return fail(say, -EINVAL, "%s: limit of %" PRIu64 " bytes is "
 			    "too small for one entry in each of %u shards: at "
-			    "least %" PRIu64 " bytes", s->dir, limit, s->nr,
-			    3 * s->unit * s->nr);
+			    "least %" PRIu64 " bytes", s->dir, cfg->limit,
+			    s->nr, 3 * s->unit * s->nr);
 	err = check_room(s, size * s->nr, say);
 	for (uint32_t i = 0; i < s->nr && !err; i++) {
-		err = allocate(s->fd[i], size, s->unit);
-		if (err == -ENOSPC || err == -EDQUOT || err == -EFBIG)
-			no_room(s, size * s->nr, say);
-		else if (err)
-			fail(say, err, "cannot allocate %" PRIu64 " bytes in "
-			     "%s: %s", size, s->dir, strerror(-err));
+		err = allocate(cfg, s->fd[i], size, s->unit);
+		if (err)
+			size_failed(s, err, size, say);
 	}
-	if (err == -ENOSPC || err == -EDQUOT)
-		for (uint32_t i = 0; i < s->nr; i++)
-			if (ftruncate(s->fd[i], 0))
-				break;
+	if (err == -ENOSPC || err == -EDQUOT || err == -ECANCELED)
+		give_back(s);
 	s->ring_size = size - s->unit;
 	return err;
 }
@@ -434,7 +477,7 @@ int fkv_shards_open(const struct fkv_shards_config *cfg,
 		remove_others(&s);
 		find_alignment(&s);
 		s.unit = fkv_max_u64(FKV_BLOCK, s.alignment);
-		res = size_files(&s, cfg->limit, &say);
+		res = size_files(&s, cfg, &say);
 	}
 	if (!res)
 		res = write_superblocks(&s, cfg->instance, &say);

@@ -25,6 +25,9 @@ struct fkv_shards_config {
 	const char *cluster, *instance;
 	uint64_t limit;			/* bytes of all files */
 	uint32_t nr;			/* files, 1..FKV_SHARDS_MAX */
+	/* asked while files are made; false: stop, and fail with ECANCELED */
+	bool (*go_on)(void *arg);
+	void *arg;
 };
 
 struct fkv_shards {
@@ -52,7 +55,7 @@ int fkv_ssd_dir_name(const char *instance, char buf[FKV_SSD_DIR_NAME_MAX]);
 /*
  * 0 or -errno; @err then has a sentence. -EBUSY: another daemon has the
  * directory, which is left alone. -ENOSPC: the limit is more than is free;
- * what was allocated so far is given back.
+ * -ECANCELED: told to stop. What was allocated so far is given back then.
  */
 int fkv_shards_open(const struct fkv_shards_config *cfg,
 		    struct fkv_shards *ret, char *err, size_t err_size);

@@ -171,16 +171,17 @@ static struct json_object *status_json(struct fkv_engine *e)
 
 static struct json_object *holders_json(struct fkv_engine *e)
 {
+	struct fkv_front *front = fkv_engine_front(e);
 	struct json_object *list = array();
 	struct fkv_client_info c;
 
-	fkv_gateway_count_pins(fkv_engine_gateway(e));
+	front->ops->count(front);
 	for (uint64_t i = 0;
 	     fkv_owner_client_info(fkv_engine_owner(e), i, &c); i++) {
 		struct json_object *o = object();
 		struct fkv_conn_info info = { 0 };
 
-		fkv_gateway_conn_info(fkv_engine_gateway(e), c.client, &info);
+		front->ops->client_info(front, c.client, &info);
 		put_u64(o, "client", c.client);
 		put_u64(o, "pid", (uint64_t)info.pid);
 		put_u64(o, "uid", c.uid);

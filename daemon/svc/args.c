@@ -20,7 +20,7 @@
 enum {
 	OPT_STANDALONE = 256, OPT_MEMORY, OPT_SSD, OPT_SOCKET, OPT_CONFIG,
 	OPT_CHECK, OPT_CLUSTER, OPT_INSTANCE, OPT_METRICS, OPT_LOG, OPT_ENGINE,
-	OPT_SET, OPT_VERSION, OPT_HELP,
+	OPT_BACKEND, OPT_SET, OPT_VERSION, OPT_HELP,
 };
 
 static const struct option options[] = {
@@ -35,6 +35,7 @@ static const struct option options[] = {
 	{ "metrics", required_argument, NULL, OPT_METRICS },
 	{ "log-level", required_argument, NULL, OPT_LOG },
 	{ "io-engine", required_argument, NULL, OPT_ENGINE },
+	{ "backend", required_argument, NULL, OPT_BACKEND },
 	{ "set", required_argument, NULL, OPT_SET },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ "help", no_argument, NULL, OPT_HELP },
@@ -51,6 +52,7 @@ static const char usage[] =
 "  --memory SIZE       bytes of the memory segment (1GiB)\n"
 "  --ssd DIR:SIZE      an SSD tier in DIR, of at most SIZE; repeatable\n"
 "  --socket PATH       the clients' socket\n"
+"  --backend NAME      device (/dev/fluxonkv), unix (a socket), or auto\n"
 "  --config FILE       settings in YAML: fluxonkvd.conf(5)\n"
 "  --check-config      check the settings, and exit\n"
 "  --cluster NAME      cluster_name (local)\n"
@@ -177,6 +179,8 @@ static const char *flag_key(int opt)
 		return "log_level";
 	case OPT_ENGINE:
 		return "io_engine";
+	case OPT_BACKEND:
+		return "backend";
 	default:
 		return NULL;
 	}

@@ -21,6 +21,8 @@
 #include "base/size.h"
 #include "svc/config.h"
 
+#define DEVICE_NAME_MAX	63	/* FLUXONKV_NAME_MAX with its 0 */
+
 struct walk {
 	struct fkv_config *cfg;
 	const char *file;		/* or the flag */
@@ -245,6 +247,24 @@ static int set_group(struct walk *w, const struct setting *s, yaml_node_t *n)
 	return 0;
 }
 
+static int set_instance(struct walk *w, const struct setting *s,
+			yaml_node_t *n)
+{
+	const char *v = scalar(n);
+	char *copy;
+
+	if (!v || !*v || strlen(v) > DEVICE_NAME_MAX ||
+	    strspn(v, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+		   "0123456789._-") != strlen(v))
+		return wrong(w, s, n);
+	copy = strdup(v);
+	if (!copy)
+		return -ENOMEM;
+	free(w->cfg->device_instance);
+	w->cfg->device_instance = copy;
+	return 0;
+}
+
 /* host:port, [v6]:port or none */
 static int listen_parse(struct fkv_config *cfg, const char *v)
 {
@@ -359,6 +379,7 @@ static int set_limits(struct walk *w, const struct setting *s, yaml_node_t *n)
 }
 
 static const char *const huge_names[] = { "off", "auto", "required", NULL };
+static const char *const backend_names[] = { "auto", "unix", "device", NULL };
 static const char *const engine_names[] = {
 	"auto", "uring", "uring_iovec", "threads", NULL
 };
@@ -379,6 +400,10 @@ static const struct setting settings[] = {
 	  NULL, NULL, "a name of at most 64 bytes without '/'" },
 	{ "instance_key", K_STRING, AT(instance_key), 0, NAME_MAX_LEN, NULL,
 	  NULL, "a name of at most 64 bytes" },
+	{ "backend", K_ENUM, AT(backend), 0, 0, backend_names, NULL,
+	  "auto, unix or device" },
+	{ "device_instance", K_OTHER, 0, 0, 0, NULL, set_instance,
+	  "a name of 1 to 63 of A-Z a-z 0-9 . _ -" },
 	{ "socket", K_STRING, AT(socket), 0, SOCKET_MAX, NULL, NULL,
 	  "a path of at most 107 bytes" },
 	{ "socket_mode", K_OTHER, 0, 0, 0, NULL, set_mode,
@@ -644,6 +669,7 @@ int fkv_config_init(struct fkv_config *cfg)
 	*cfg = (struct fkv_config){
 		.cluster_name = strdup("local"),
 		.instance_key = strdup(host),
+		.device_instance = strdup("default"),
 		.socket = default_socket(),
 		.socket_mode = 0660,
 		.socket_gid = (gid_t)-1,
@@ -662,7 +688,20 @@ int fkv_config_init(struct fkv_config *cfg)
 		.log_level = FKV_LOG_INFO,
 	};
 	return cfg->cluster_name && cfg->instance_key && cfg->socket &&
-	       cfg->metrics_host ? 0 : -ENOMEM;
+	       cfg->device_instance && cfg->metrics_host ? 0 : -ENOMEM;
+}
+
+/* Who names a socket wants one. */
+static int choose_backend(struct fkv_config *cfg)
+{
+	char *usual = default_socket();
+
+	if (!usual)
+		return -ENOMEM;
+	if (cfg->backend == FKV_BACKEND_AUTO && strcmp(usual, cfg->socket))
+		cfg->backend = FKV_BACKEND_UNIX;
+	free(usual);
+	return 0;
 }
 
 int fkv_config_finish(struct fkv_config *cfg, char *err, size_t err_size)
@@ -671,6 +710,10 @@ int fkv_config_finish(struct fkv_config *cfg, char *err, size_t err_size)
 		snprintf(err, err_size, "no role: expected --standalone, or "
 			 "'role: standalone' in the file");
 		return -EINVAL;
+	}
+	if (choose_backend(cfg)) {
+		snprintf(err, err_size, "out of memory");
+		return -ENOMEM;
 	}
 	cfg->memory = cfg->memory / FKV_EXTENT_UNIT * FKV_EXTENT_UNIT;
 	/* half of the segment unless said otherwise (H4) */
@@ -689,6 +732,7 @@ void fkv_config_done(struct fkv_config *cfg)
 {
 	free(cfg->cluster_name);
 	free(cfg->instance_key);
+	free(cfg->device_instance);
 	free(cfg->socket);
 	free(cfg->metrics_host);
 	for (unsigned int i = 0; i < FKV_DEVICES_MAX; i++)

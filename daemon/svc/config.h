@@ -23,6 +23,12 @@ enum fkv_engine_choice {
 	FKV_ENGINE_THREADS,
 };
 
+enum fkv_backend {
+	FKV_BACKEND_AUTO,		/* the device, where it can be owned */
+	FKV_BACKEND_UNIX,
+	FKV_BACKEND_DEVICE,
+};
+
 enum fkv_new_values { FKV_NEW_VALUES_RECENT, FKV_NEW_VALUES_FIRST };
 
 struct fkv_ssd_path {
@@ -35,6 +41,8 @@ struct fkv_config {
 	bool check_only;
 	char *cluster_name;
 	char *instance_key;
+	enum fkv_backend backend;
+	char *device_instance;
 	char *socket;
 	mode_t socket_mode;
 	gid_t socket_gid;		/* (gid_t)-1: as the process */

@@ -10,38 +10,23 @@
 #define HITS_TICK_MS	100
 #define SCAN_TICK_MS	1
 
-STAILQ_HEAD(later, later_cmd);
-
-/* An input that came while another was being worked on. */
-struct later_cmd {
-	STAILQ_ENTRY(later_cmd) link;
-	struct fkv_in in;
-};
-
-/* An I/O request that a device's mailbox had no room for. */
-struct waiting_io {
-	STAILQ_ENTRY(waiting_io) link;
-	uint32_t device;
-	struct fkv_io_request req;
-};
-
-STAILQ_HEAD(waiting_ios, waiting_io);
+/* Outputs that one step has at most. */
+#define OUT_STEP	(4 * (size_t)FKV_BATCH_MAX)
+/* Commands that had no memory are tried again after this. */
+#define AGAIN_NS	(10 * FKV_MS)
 
 struct fkv_engine {
 	struct fkv_engine_config ec;
 	struct fkv_owner *owner;
 	struct fkv_master *master;
 	struct fkv_ring *ring;
-	struct fkv_index *index;
-	struct fkv_gateway *gateway;
-	struct fkv_workers *workers;
+	struct fkv_front *front;
 	struct fkv_out out, mout;
-	struct later later;
-	struct waiting_ios waiting;
+	size_t kept;			/* first of out: had no memory */
+	uint64_t again_ns;		/* when they are tried again */
 	bool draining;
 	uint64_t now_ns;
 	struct fkv_inbox inbox;
-	uv_async_t wake;
 	uv_timer_t timer, alive, hits, scan;
 	uint64_t timer_at;
 	bool scan_armed;
@@ -52,58 +37,44 @@ struct fkv_engine {
 static void drain(struct fkv_engine *e);
 static void arm(struct fkv_engine *e);
 
-/* ---- results of other threads ---- */
-
-static void inbox_post(struct fkv_engine *e, const struct fkv_result *r)
-{
-	fkv_inbox_post(&e->inbox, r);
-	uv_async_send(&e->wake);
-}
-
 void fkv_engine_io_done(void *engine, const struct fkv_io_result *res)
 {
-	struct fkv_result r = {
-		.type = FKV_IN_IO_DONE,
-		.res = res->res,
-		.token = res->token,
-		.sum = res->sum,
-		.ns = res->queue_ns + res->io_ns,
-		.write = res->kind == FKV_IO_WRITE,
-	};
+	struct fkv_engine *e = engine;
 
-	inbox_post(engine, &r);
-}
-
-static void work_done(void *arg, const struct fkv_work *w)
-{
-	struct fkv_result r = {
-		.type = w->type == FKV_WORK_HASH ? FKV_IN_HASHED :
-			FKV_IN_COPIED,
-		.token = w->token,
-		.sum = w->sum,
-		.arena = w->user,
-	};
-
-	inbox_post(arg, &r);
+	fkv_inbox_io_done(&e->inbox, res);
 }
 
 /* ---- inputs ---- */
 
+/* One that comes while another is worked on: its outputs follow theirs. */
 static void feed(struct fkv_engine *e, const struct fkv_in *in)
 {
-	struct later_cmd *l;
+	bool nested = e->draining;
 
-	if (!e->draining) {
-		e->draining = true;
-		fkv_owner_step(e->owner, e->now_ns, in, &e->out);
+	e->draining = true;
+	fkv_owner_step(e->owner, e->now_ns, in, &e->out);
+	if (!nested)
 		drain(e);
-		e->draining = false;
-		return;
-	}
-	l = fkv_zalloc(sizeof(*l));
-	fkv_assert(l);
-	l->in = *in;
-	STAILQ_INSERT_TAIL(&e->later, l, link);
+	e->draining = nested;
+}
+
+/*
+ * Room for all that this call, and the end of all that is held or under way,
+ * may have to say. What gives back brings no more than was reserved for it.
+ */
+static int reserve(struct fkv_engine *e, const struct fkv_call *call)
+{
+	struct fkv_owner_stats s;
+	size_t n;
+	int err;
+
+	if (call->op == FLUXONKV_OP_RELEASE || call->op == FLUXONKV_OP_PUT_ABORT)
+		return 0;
+	fkv_owner_get_stats(e->owner, &s);
+	n = OUT_STEP + 2 * (s.holders + s.open_puts + s.calls + s.fetches +
+			    s.pending_ops + s.entries_retired);
+	err = fkv_out_reserve(&e->out, n);
+	return err ? err : fkv_out_reserve(&e->mout, n);
 }
 
 static void now(struct fkv_engine *e)
@@ -138,6 +109,11 @@ static void on_call(void *arg, struct fkv_call *call)
 
 	now(e);
 	call->began_ns = e->now_ns;
+	call->status = reserve(e, call);
+	if (call->status) {
+		e->front->ops->reply(e->front, call);
+		return;
+	}
 	feed(e, &in);
 	arm(e);
 }
@@ -173,25 +149,15 @@ static void on_hits(void *arg, struct fkv_entry *entry, uint64_t n)
 
 static void deliver(struct fkv_engine *e)
 {
-	struct fkv_out got = e->mout;
-
-	memset(&e->mout, 0, sizeof(e->mout));
-	for (size_t i = 0; i < got.n; i++) {
+	for (size_t i = 0; i < e->mout.n; i++) {
 		struct fkv_in in = {
 			.type = FKV_IN_MSG,
-			.msg = &got.cmds[i].msg,
+			.msg = &e->mout.cmds[i].msg,
 		};
 
 		fkv_owner_step(e->owner, e->now_ns, &in, &e->out);
 	}
-	got.n = 0;
-	/* keep the larger of the two arrays */
-	if (e->mout.room < got.room && !e->mout.n) {
-		fkv_out_done(&e->mout);
-		e->mout = got;
-	} else {
-		fkv_out_done(&got);
-	}
+	e->mout.n = 0;
 }
 
 static void latency(struct fkv_engine *e, const struct fkv_call *call)
@@ -212,114 +178,6 @@ static void latency(struct fkv_engine *e, const struct fkv_call *call)
 			     fkv_clock_ns() - call->began_ns);
 }
 
-/* To the device; false when its mailbox is full now. */
-static bool io_post(struct fkv_engine *e, uint32_t device,
-		    const struct fkv_io_request *req)
-{
-	struct fkv_result r = {
-		.type = FKV_IN_IO_DONE,
-		.token = req->token,
-		.write = req->kind == FKV_IO_WRITE,
-	};
-
-	r.res = fkv_device_submit(e->ec.devices[device], req);
-	if (r.res == -EAGAIN)
-		return false;
-	if (r.res)
-		inbox_post(e, &r);
-	return true;
-}
-
-static void io_submit(struct fkv_engine *e, uint32_t device,
-		      const struct fkv_io_request *req)
-{
-	struct waiting_io *w;
-
-	if (STAILQ_EMPTY(&e->waiting) && io_post(e, device, req))
-		return;
-	w = fkv_zalloc(sizeof(*w));
-	fkv_assert(w);
-	w->device = device;
-	w->req = *req;
-	STAILQ_INSERT_TAIL(&e->waiting, w, link);
-}
-
-static void io_retry(struct fkv_engine *e)
-{
-	struct waiting_io *w;
-
-	while ((w = STAILQ_FIRST(&e->waiting))) {
-		if (!io_post(e, w->device, &w->req))
-			return;
-		STAILQ_REMOVE_HEAD(&e->waiting, link);
-		fkv_free(w);
-	}
-}
-
-static void io_command(struct fkv_engine *e, struct fkv_cmd *cmd)
-{
-	uint32_t per = e->ec.shards_per_device;
-	struct fkv_io_request req = {
-		.token = cmd->token,
-		.kind = cmd->type == FKV_CMD_READ ? FKV_IO_READ : FKV_IO_WRITE,
-		.shard = cmd->io.shard % per,
-		.vpos = cmd->io.vpos,
-		.entry_len = cmd->io.entry_len,
-		.skip_vpos = cmd->io.skip_vpos,
-		.skip_len = cmd->io.skip_len,
-		.memory = (char *)fkv_segment_base(e->ec.segment) +
-			  cmd->offset,
-		.len = cmd->len,
-		.sum_seed = cmd->seed,
-		.seq = cmd->io.seq,
-		.put_id = cmd->io.put_id,
-		.sum = cmd->io.sum,
-		.warm = cmd->io.warm,
-	};
-
-	if (cmd->key) {
-		req.key_len = cmd->key->len;
-		memcpy(req.key, cmd->key->data, cmd->key->len);
-		fkv_key_put(cmd->key);
-	}
-	io_submit(e, cmd->io.shard / per, &req);
-}
-
-static void work_command(struct fkv_engine *e, struct fkv_cmd *cmd)
-{
-	char *base = fkv_segment_base(e->ec.segment);
-	struct fkv_work w = {
-		.type = cmd->type == FKV_CMD_HASH ? FKV_WORK_HASH :
-			FKV_WORK_COPY,
-		.token = cmd->token,
-		.from = base + cmd->offset,
-		.len = cmd->len,
-		.seed = cmd->seed,
-	};
-	struct fkv_result failed = { .type = FKV_IN_COPIED, .res = -ENOMEM,
-				     .token = cmd->token };
-
-	if (cmd->type == FKV_CMD_COPY) {
-		struct fkv_arena *a;
-
-		a = fkv_gateway_arena(e->gateway, cmd->client);
-		if (!a) {
-			failed.res = -ECANCELED;
-			inbox_post(e, &failed);
-			return;
-		}
-		w.from = fkv_arena_at(a, cmd->from);
-		w.to = base + cmd->offset;
-		w.user = a;
-	}
-	if (!fkv_workers_post(e->workers, &w))
-		return;
-	/* a hash has no way to fail: its put would never be persisted */
-	fkv_assert(cmd->type == FKV_CMD_COPY);
-	fkv_arena_put(w.user);
-	inbox_post(e, &failed);
-}
-
 /* A run of EVICT commands is one batch: one fence, two scans. */
 static size_t evict_commands(struct fkv_engine *e, size_t at)
 {
@@ -332,7 +190,7 @@ static size_t evict_commands(struct fkv_engine *e, size_t at)
 		es[n] = e->out.cmds[at + n].entry;
 		n++;
 	}
-	fkv_index_evict(e->index, es, n, res);
+	e->front->ops->evict(e->front, es, n, res);
 	for (size_t i = 0; i < n; i++) {
 		struct fkv_in in = {
 			.type = FKV_IN_EVICTED,
@@ -345,7 +203,8 @@ static size_t evict_commands(struct fkv_engine *e, size_t at)
 	return n;
 }
 
-static void command(struct fkv_engine *e, struct fkv_cmd cmd)
+/* False when it has no memory now. */
+static bool command(struct fkv_engine *e, struct fkv_cmd cmd)
 {
 	switch (cmd.type) {
 	case FKV_CMD_SEND:
@@ -354,67 +213,109 @@ static void command(struct fkv_engine *e, struct fkv_cmd cmd)
 		break;
 	case FKV_CMD_REPLY:
 		latency(e, cmd.call);
-		fkv_gateway_reply(e->gateway, cmd.call);
+		e->front->ops->reply(e->front, cmd.call);
 		break;
 	case FKV_CMD_PUBLISH:
-		fkv_index_publish(e->index, cmd.entry);
+		e->front->ops->publish(e->front, cmd.entry);
 		break;
 	case FKV_CMD_RETIRE:
-		fkv_index_retire(e->index, cmd.entry);
-		break;
+		return !e->front->ops->retire(e->front, cmd.entry);
 	case FKV_CMD_READ:
 	case FKV_CMD_WRITE:
-		io_command(e, &cmd);
-		break;
+		return !e->kept && fkv_inbox_io(&e->inbox, &cmd);
 	case FKV_CMD_HASH:
 	case FKV_CMD_COPY:
-		work_command(e, &cmd);
+		return !e->kept && fkv_inbox_work(&e->inbox, &cmd, e->front);
+	case FKV_CMD_SHUT:
+		e->front->ops->shut(e->front, cmd.client, cmd.token);
 		break;
 	case FKV_CMD_EVICT:
 	case FKV_CMD_NR:
 		fkv_assert(!"handled before");
 	}
+	return true;
+}
+
+/* Stays, first of all, until there is memory. */
+static void keep(struct fkv_engine *e, const struct fkv_cmd *cmd)
+{
+	if (!e->kept)
+		e->again_ns = e->now_ns + AGAIN_NS;
+	e->out.cmds[e->kept++] = *cmd;
+}
+
+/* Those before @at are over, but for the kept. */
+static size_t compact(struct fkv_engine *e, size_t at)
+{
+	size_t left = e->out.n - at;
+
+	memmove(&e->out.cmds[e->kept], &e->out.cmds[at],
+		left * sizeof(e->out.cmds[0]));
+	e->out.n = e->kept + left;
+	return e->kept;
 }
 
 static void commands(struct fkv_engine *e)
 {
 	/* the array grows and moves while it is walked */
-	for (size_t i = 0; i < e->out.n;) {
-		if (e->out.cmds[i].type == FKV_CMD_EVICT)
+	for (size_t i = e->kept; i < e->out.n;) {
+		/* room for a step: more, or that of those that are over */
+		if (fkv_out_reserve(&e->out, OUT_STEP))
+			i = compact(e, i);
+		if (e->out.cmds[i].type == FKV_CMD_EVICT) {
 			i += evict_commands(e, i);
-		else
-			command(e, e->out.cmds[i++]);
+		} else {
+			struct fkv_cmd cmd = e->out.cmds[i++];
+
+			if (!command(e, cmd))
+				keep(e, &cmd);
+		}
 	}
-	e->out.n = 0;
+	e->out.n = e->kept;
 }
 
 static void scan(struct fkv_engine *e)
 {
-	static const struct fkv_index_ops ops = {
-		.scanned = on_scanned,
-		.hits = on_hits,
-	};
-
-	fkv_index_scan(e->index, &ops, e);
+	e->front->ops->scan(e->front);
 }
 
 static void drain(struct fkv_engine *e)
 {
-	struct later_cmd *l;
-
 	commands(e);
-	for (;;) {
-		l = STAILQ_FIRST(&e->later);
-		if (!l && fkv_index_retired(e->index) >= FKV_SCAN_BATCH)
-			scan(e);
-		l = STAILQ_FIRST(&e->later);
-		if (!l)
+	while (e->front->ops->retired(e->front) >= FKV_SCAN_BATCH) {
+		scan(e);
+		if (e->out.n == e->kept)
 			return;
-		STAILQ_REMOVE_HEAD(&e->later, link);
-		fkv_owner_step(e->owner, e->now_ns, &l->in, &e->out);
-		fkv_free(l);
 		commands(e);
 	}
+}
+
+/* Still no memory: a hash or a retirement waits on, the rest fails. */
+static void try_again(struct fkv_engine *e, struct fkv_cmd cmd)
+{
+	struct fkv_result r = { .cmd = cmd, .res = -ENOMEM };
+	struct fkv_in in = fkv_result_input(&r);
+
+	if (command(e, cmd))
+		return;
+	if (cmd.type == FKV_CMD_HASH || cmd.type == FKV_CMD_RETIRE) {
+		keep(e, &cmd);
+		return;
+	}
+	fkv_key_put(cmd.key);
+	fkv_owner_step(e->owner, e->now_ns, &in, &e->out);
+}
+
+static void again(struct fkv_engine *e)
+{
+	size_t n = e->kept;
+
+	e->kept = 0;
+	for (size_t i = 0; i < n; i++)
+		try_again(e, e->out.cmds[i]);
+	/* what the failed had to say follows what is kept */
+	compact(e, n);
+	drain(e);
 }
 
 /* ---- the loop's events ---- */
@@ -425,6 +326,8 @@ static void tick(struct fkv_engine *e)
 
 	fkv_assert(!e->draining);
 	e->draining = true;
+	if (e->kept && e->again_ns <= e->now_ns)
+		again(e);
 	if (fkv_master_deadline(e->master) <= e->now_ns) {
 		fkv_master_tick(e->master, e->now_ns, &e->mout);
 		deliver(e);
@@ -443,7 +346,10 @@ static void on_scan_timer(uv_timer_t *t)
 
 	e->scan_armed = false;
 	now(e);
+	e->draining = true;
 	scan(e);
+	drain(e);
+	e->draining = false;
 	arm(e);
 }
 
@@ -452,7 +358,16 @@ static void on_timer(uv_timer_t *t)
 	struct fkv_engine *e = t->data;
 
 	e->timer_at = FKV_NEVER;
+	now(e);
 	arm(e);
+}
+
+static uint64_t due(const struct fkv_engine *e)
+{
+	uint64_t next = fkv_min_u64(fkv_master_deadline(e->master),
+				    fkv_owner_deadline(e->owner));
+
+	return e->kept ? fkv_min_u64(next, e->again_ns) : next;
 }
 
 /* After every event: what is due, and when to look again. */
@@ -462,12 +377,10 @@ static void arm(struct fkv_engine *e)
 
 	if (e->draining)
 		return;
-	if (fkv_master_deadline(e->master) <= e->now_ns ||
-	    fkv_owner_deadline(e->owner) <= e->now_ns)
+	if (due(e) <= e->now_ns)
 		tick(e);
-	next = fkv_min_u64(fkv_master_deadline(e->master),
-			   fkv_owner_deadline(e->owner));
-	if (!e->scan_armed && fkv_index_retired(e->index)) {
+	next = due(e);
+	if (!e->scan_armed && e->front->ops->retired(e->front)) {
 		e->scan_armed = true;
 		uv_timer_start(&e->scan, on_scan_timer, SCAN_TICK_MS, 0);
 	}
@@ -482,19 +395,16 @@ static void arm(struct fkv_engine *e)
 	uv_timer_start(&e->timer, on_timer, next, 0);
 }
 
-static void result(struct fkv_engine *e, const struct fkv_result *r)
+static void result(struct fkv_engine *e, struct fkv_result *r)
 {
-	struct fkv_in in = {
-		.type = r->type,
-		.res = r->res,
-		.token = r->token,
-		.sum = r->sum,
-	};
+	struct fkv_in in = fkv_result_input(r);
 
-	if (r->type == FKV_IN_IO_DONE)
-		fkv_histogram_record(&e->latency[r->write ? FKV_LAT_SSD_WRITE :
-						 FKV_LAT_SSD_READ], r->ns);
+	if (in.type == FKV_IN_IO_DONE)
+		fkv_histogram_record(&e->latency[
+			r->cmd.type == FKV_CMD_WRITE ? FKV_LAT_SSD_WRITE :
+			FKV_LAT_SSD_READ], r->ns);
 	fkv_arena_put(r->arena);
+	fkv_free(r);
 	feed(e, &in);
 }
 
@@ -511,15 +421,16 @@ static void notice(struct fkv_engine *e)
 static void on_wake(uv_async_t *a)
 {
 	struct fkv_engine *e = a->data;
-	struct fkv_result *at;
-	size_t n;
+	struct fkv_results got;
+	struct fkv_result *r;
 
-	at = fkv_inbox_take(&e->inbox, &n);
+	fkv_inbox_take(&e->inbox, &got);
 	now(e);
-	for (size_t i = 0; i < n; i++)
-		result(e, &at[i]);
-	fkv_free(at);
-	io_retry(e);
+	while ((r = STAILQ_FIRST(&got))) {
+		STAILQ_REMOVE_HEAD(&got, link);
+		result(e, r);
+	}
+	fkv_inbox_retry(&e->inbox);
 	notice(e);
 	arm(e);
 }
@@ -529,10 +440,11 @@ static void on_alive(uv_timer_t *t)
 	struct fkv_engine *e = t->data;
 
 	now(e);
-	fkv_index_alive(e->index, e->now_ns + FKV_ALIVE_NS);
+	e->front->ops->alive(e->front, e->now_ns + FKV_ALIVE_NS);
 	/* nobody else owns these keys: the lease is that of living itself */
 	if (e->ec.cfg->strict_reads)
-		fkv_index_lease(e->index, fkv_clock_boot_ns() + FKV_ALIVE_NS);
+		e->front->ops->lease(e->front, fkv_clock_boot_ns() +
+				      FKV_ALIVE_NS);
 }
 
 static void on_hits_timer(uv_timer_t *t)
@@ -541,8 +453,7 @@ static void on_hits_timer(uv_timer_t *t)
 	struct fkv_in in = { .type = FKV_IN_PINS };
 
 	now(e);
-	fkv_gateway_hits(e->gateway);
-	in.n = fkv_gateway_count_pins(e->gateway);
+	in.n = e->front->ops->count(e->front);
 	feed(e, &in);
 	arm(e);
 }
@@ -613,7 +524,11 @@ static int cores_create(struct fkv_engine *e)
 	};
 	int err;
 
-	err = ring_create(e);
+	err = fkv_out_reserve(&e->out, 2 * OUT_STEP);
+	if (!err)
+		err = fkv_out_reserve(&e->mout, 2 * OUT_STEP);
+	if (!err)
+		err = ring_create(e);
 	if (err)
 		return err;
 	oc.ring = e->ring;
@@ -625,7 +540,7 @@ static int cores_create(struct fkv_engine *e)
 	return err;
 }
 
-static int gateway_create(struct fkv_engine *e)
+static int front_create(struct fkv_engine *e)
 {
 	const struct fkv_config *cfg = e->ec.cfg;
 	struct fkv_gateway_config gc = {
@@ -638,15 +553,18 @@ static int gateway_create(struct fkv_engine *e)
 		.client_cap = cfg->client_pinned_bytes,
 		.clients_max = e->ec.clients_max,
 		.incarnation = e->ec.incarnation,
-		.index = e->index,
 		.pins = cfg->pins_per_client,
 		.strict = cfg->strict_reads,
 		.ops = &gateway_ops,
 		.arg = e,
 	};
 
-	return fkv_gateway_create(e->ec.loop, &gc, &e->gateway, e->ec.err,
-				  e->ec.err_size);
+	if (e->ec.owner_fd >= 0)
+		return fkv_front_kdev_create(e->ec.loop, e->ec.owner_fd,
+					     &gateway_ops, e, &e->front);
+	return fkv_front_unix_create(e->ec.loop, &gc,
+				     (uint32_t)cfg->index_entries, &e->front,
+				     e->ec.err, e->ec.err_size);
 }
 
 static void timers_init(struct fkv_engine *e)
@@ -657,8 +575,8 @@ static void timers_init(struct fkv_engine *e)
 		uv_timer_init(e->ec.loop, all[i]);
 		all[i]->data = e;
 	}
-	uv_async_init(e->ec.loop, &e->wake, on_wake);
-	e->wake.data = e;
+	e->inbox.wake.data = e;
+	uv_async_init(e->ec.loop, &e->inbox.wake, on_wake);
 }
 
 int fkv_engine_create(const struct fkv_engine_config *ec,
@@ -673,37 +591,35 @@ int fkv_engine_create(const struct fkv_engine_config *ec,
 	e->ec = *ec;
 	e->timer_at = FKV_NEVER;
 	fkv_notice_init(&e->notice, ec->nr_devices);
-	STAILQ_INIT(&e->later);
-	STAILQ_INIT(&e->waiting);
 	fkv_inbox_init(&e->inbox);
+	e->inbox.devices = ec->devices;
+	e->inbox.shards_per_device = ec->shards_per_device;
+	e->inbox.segment = fkv_segment_base(ec->segment);
 	timers_init(e);
 	now(e);
 	err = cores_create(e);
 	if (!err)
-		err = fkv_index_create((uint32_t)ec->cfg->index_entries,
-				       ec->incarnation, ec->cfg->strict_reads,
-				       &e->index);
+		err = fkv_workers_create(ec->cfg->transfer_threads,
+					 fkv_inbox_work_done, &e->inbox,
+					 &e->inbox.workers);
 	if (!err)
-		err = fkv_workers_create(ec->cfg->transfer_threads, work_done,
-					 e, &e->workers);
-	if (!err)
-		err = gateway_create(e);
+		err = front_create(e);
 	*ret = e;
 	return err;
 }
 
-void fkv_engine_serve(struct fkv_engine *e)
+int fkv_engine_serve(struct fkv_engine *e)
 {
 	on_alive(&e->alive);
 	uv_timer_start(&e->alive, on_alive, FKV_ALIVE_TICK / FKV_MS,
 		       FKV_ALIVE_TICK / FKV_MS);
 	uv_timer_start(&e->hits, on_hits_timer, HITS_TICK_MS, HITS_TICK_MS);
-	fkv_gateway_listen(e->gateway);
+	return e->front->ops->listen(e->front);
 }
 
 void fkv_engine_stop_accept(struct fkv_engine *e)
 {
-	fkv_gateway_stop_accept(e->gateway);
+	e->front->ops->stop_accept(e->front);
 }
 
 bool fkv_engine_idle(struct fkv_engine *e)
@@ -712,7 +628,7 @@ bool fkv_engine_idle(struct fkv_engine *e)
 
 	fkv_owner_get_stats(e->owner, &s);
 	return !s.holders && !s.open_puts && !s.calls &&
-	       !fkv_index_count(e->index);
+	       !e->front->ops->count(e->front);
 }
 
 /* No client from now; what other threads still do ends with their stop. */
@@ -720,31 +636,25 @@ void fkv_engine_close(struct fkv_engine *e)
 {
 	uv_timer_t *all[] = { &e->timer, &e->alive, &e->hits, &e->scan };
 
-	if (e->index)
-		fkv_index_alive(e->index, 0);
-	if (e->gateway)
-		fkv_gateway_close_all(e->gateway);
+	if (e->front)
+		e->front->ops->close_all(e->front);
 	for (size_t i = 0; i < FKV_ARRAY_SIZE(all); i++)
 		uv_close((uv_handle_t *)all[i], NULL);
-	uv_close((uv_handle_t *)&e->wake, NULL);
+	uv_close((uv_handle_t *)&e->inbox.wake, NULL);
 }
 
 /* Devices were stopped by the caller: no result can come any more. */
 void fkv_engine_free(struct fkv_engine *e)
 {
-	struct waiting_io *w;
-
-	fkv_workers_free(e->workers);
+	fkv_workers_free(e->inbox.workers);
 	fkv_inbox_done(&e->inbox);
-	while ((w = STAILQ_FIRST(&e->waiting))) {
-		STAILQ_REMOVE_HEAD(&e->waiting, link);
-		fkv_free(w);
-	}
+	for (size_t i = 0; i < e->kept; i++)
+		fkv_key_put(e->out.cmds[i].key);
 	fkv_owner_free(e->owner);
 	fkv_master_free(e->master);
 	fkv_ring_free(e->ring);
-	fkv_gateway_free(e->gateway);
-	fkv_index_free(e->index);
+	if (e->front)
+		e->front->ops->free(e->front);
 	fkv_out_done(&e->out);
 	fkv_out_done(&e->mout);
 	fkv_free(e);
@@ -754,13 +664,12 @@ void fkv_engine_report(struct fkv_engine *e, struct fkv_report *ret)
 {
 	fkv_master_get_stats(e->master, &ret->master);
 	fkv_owner_get_stats(e->owner, &ret->owner);
-	fkv_index_get_stats(e->index, &ret->index);
-	fkv_gateway_get_stats(e->gateway, &ret->gateway);
+	e->front->ops->get_stats(e->front, &ret->gateway, &ret->index);
 }
 
-struct fkv_gateway *fkv_engine_gateway(struct fkv_engine *e)
+struct fkv_front *fkv_engine_front(struct fkv_engine *e)
 {
-	return e->gateway;
+	return e->front;
 }
 
 struct fkv_owner *fkv_engine_owner(struct fkv_engine *e)

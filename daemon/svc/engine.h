@@ -3,7 +3,7 @@
  * engine.h - the loop thread: both cores, and who carries out their commands
  *
  * Feeds inputs to the owner core, passes messages between the cores in order,
- * hands commands to gateway, index, transfer threads and SSD threads, and
+ * hands commands to the front (clients, index), transfer threads and SSD threads, and
  * takes their results from an inbox. All of it runs on the loop thread but
  * fkv_engine_done_*(), which any thread may call.
  */
@@ -15,9 +15,7 @@
 #include "core/master/master.h"
 #include "core/owner/owner.h"
 #include "io/device.h"
-#include "io/gateway.h"
-#include "io/index.h"
-#include "io/segment.h"
+#include "io/front.h"
 #include "io/workers.h"
 #include "svc/config.h"
 #include "svc/metrics.h"
@@ -34,6 +32,7 @@ struct fkv_engine_config {
 	const struct fkv_config *cfg;
 	uv_loop_t *loop;
 	struct fkv_segment *segment;
+	int owner_fd;			/* of the kernel module, or -1 */
 	struct fkv_device *const *devices;
 	uint32_t nr_devices;
 	uint32_t shards_per_device;
@@ -51,7 +50,8 @@ struct fkv_engine_config {
  */
 int fkv_engine_create(const struct fkv_engine_config *ec,
 		      struct fkv_engine **ret);
-void fkv_engine_serve(struct fkv_engine *e);
+/* 0 or -errno. */
+int fkv_engine_serve(struct fkv_engine *e);
 
 /* Stop: no new clients; true when nobody holds anything any more. */
 void fkv_engine_stop_accept(struct fkv_engine *e);
@@ -72,7 +72,7 @@ struct fkv_report {
 };
 
 void fkv_engine_report(struct fkv_engine *e, struct fkv_report *ret);
-struct fkv_gateway *fkv_engine_gateway(struct fkv_engine *e);
+struct fkv_front *fkv_engine_front(struct fkv_engine *e);
 struct fkv_owner *fkv_engine_owner(struct fkv_engine *e);
 struct fkv_master *fkv_engine_master(struct fkv_engine *e);
 struct fkv_ring *fkv_engine_ring(struct fkv_engine *e);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -14,6 +15,7 @@
 #include "svc/http.h"
 
 #define CONNECTIONS_MAX	64
+#define CROWDED		48	/* beyond, the oldest has to go */
 #define IDLE_SECONDS	5
 #define ANSWER_SECONDS	1
 
@@ -27,8 +29,19 @@ struct fkv_snapshot {
 	bool closed;
 };
 
+/* A connection. All of it is the HTTP thread's. */
+struct peer {
+	TAILQ_ENTRY(peer) link;
+	int fd;
+	bool shut;			/* and off the list */
+};
+
+TAILQ_HEAD(peers, peer);
+
 struct fkv_http {
 	struct MHD_Daemon *mhd;
+	struct peers peers;		/* by age */
+	unsigned int nr_peers;
 	struct fkv_snapshot *snapshot;
 	bool dashboard;
 };
@@ -167,6 +180,52 @@ static enum MHD_Result healthz(struct fkv_http *h, struct MHD_Connection *c)
 			      "the daemon's loop did not answer\n");
 }
 
+static void peer_del(struct fkv_http *h, struct peer *p)
+{
+	TAILQ_REMOVE(&h->peers, p, link);
+	h->nr_peers--;
+}
+
+/*
+ * Clients that send or read one byte now and then would keep all connections,
+ * and a scraper out. A connection is for one request: the oldest is the
+ * slowest. Its address says nothing: on loopback it is everybody's.
+ */
+static void make_room(struct fkv_http *h)
+{
+	struct peer *p = TAILQ_FIRST(&h->peers);
+
+	if (h->nr_peers <= CROWDED)
+		return;
+	peer_del(h, p);
+	p->shut = true;
+	shutdown(p->fd, SHUT_RDWR);
+}
+
+static void on_connection(void *cls, struct MHD_Connection *c, void **ctx,
+			  enum MHD_ConnectionNotificationCode what)
+{
+	const union MHD_ConnectionInfo *info;
+	struct fkv_http *h = cls;
+	struct peer *p = *ctx;
+
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (p && !p->shut)
+			peer_del(h, p);
+		fkv_free(p);
+		return;
+	}
+	info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	p = info ? fkv_zalloc(sizeof(*p)) : NULL;
+	*ctx = p;
+	if (!p)
+		return;		/* its idle time ends it */
+	p->fd = info->connect_fd;
+	TAILQ_INSERT_TAIL(&h->peers, p, link);
+	h->nr_peers++;
+	make_room(h);
+}
+
 static enum MHD_Result handle(void *cls, struct MHD_Connection *c,
 			      const char *url, const char *method,
 			      const char *version, const char *data,
@@ -212,12 +271,14 @@ int fkv_http_create(const char *host, uint16_t port, bool dashboard,
 	}
 	h->snapshot = snapshot;
 	h->dashboard = dashboard;
+	TAILQ_INIT(&h->peers);
 	if (ai->ai_family == AF_INET6)
 		flags |= MHD_USE_IPv6;
 	errno = 0;
 	h->mhd = MHD_start_daemon(flags, port, NULL, NULL, handle, h,
 				  MHD_OPTION_SOCK_ADDR, ai->ai_addr,
-				  MHD_OPTION_CONNECTION_LIMIT,
+				  MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+				  h, MHD_OPTION_CONNECTION_LIMIT,
 				  (unsigned int)CONNECTIONS_MAX,
 				  MHD_OPTION_CONNECTION_TIMEOUT,
 				  (unsigned int)IDLE_SECONDS,

@@ -1,40 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inbox.h - results of other threads on their way to the loop
+ * inbox.h - what the loop asks of other threads, and their results
  *
- * Any thread posts, the loop takes all at once. It does not wake the loop.
+ * Any thread posts a result and wakes the loop, which takes all at once. The
+ * memory of a result is made before what it is the result of is asked for: to
+ * post it cannot fail.
  */
 #ifndef FKV_SVC_INBOX_H
 #define FKV_SVC_INBOX_H
 
 #include <pthread.h>
+#include <sys/queue.h>
+#include <uv.h>
 
 #include "core/owner/owner.h"
+#include "io/device.h"
+#include "io/front.h"
+#include "io/workers.h"
 
-struct fkv_arena;
-
-/* A result from another thread, on its way to the loop. */
+/*
+ * What another thread is asked for, and its result.
+ * Born: with the request, by the loop.
+ * Held by: who carries it out, then the inbox.
+ * Dies: when the loop has taken it.
+ */
 struct fkv_result {
-	enum fkv_in_type type;
+	STAILQ_ENTRY(fkv_result) link;
+	struct fkv_cmd cmd;		/* the command that asks */
+	struct fkv_arena *arena;	/* NULL, or its reference */
 	int res;
-	uint64_t token;
 	uint64_t sum;
 	uint64_t ns;
-	bool write;
-	struct fkv_arena *arena;	/* NULL, or its reference */
 };
 
+STAILQ_HEAD(fkv_results, fkv_result);
+
 struct fkv_inbox {
-	pthread_mutex_t lock;		/* all of it */
-	struct fkv_result *at;
-	size_t n, room;
+	pthread_mutex_t lock;		/* results */
+	struct fkv_results results;
+	struct fkv_results waiting;	/* a device's mailbox had no room */
+	struct fkv_device *const *devices;
+	uint32_t shards_per_device;
+	char *segment;
+	struct fkv_workers *workers;
+	uv_async_t wake;		/* its callback takes */
 };
 
 void fkv_inbox_init(struct fkv_inbox *in);
-void fkv_inbox_done(struct fkv_inbox *in);	/* nobody posts any more */
-void fkv_inbox_post(struct fkv_inbox *in, const struct fkv_result *r);
+/* Nobody posts any more; frees what is inside. */
+void fkv_inbox_done(struct fkv_inbox *in);
 
-/* All results, to be freed with fkv_free(), or NULL: none. */
-struct fkv_result *fkv_inbox_take(struct fkv_inbox *in, size_t *ret_n);
+/*
+ * The loop asks: READ and WRITE, HASH and COPY. False without memory: nothing
+ * was done, and @cmd still has its references.
+ */
+bool fkv_inbox_io(struct fkv_inbox *in, const struct fkv_cmd *cmd);
+bool fkv_inbox_work(struct fkv_inbox *in, const struct fkv_cmd *cmd,
+		    struct fkv_front *f);
+/* Ask again what a device had no room for. */
+void fkv_inbox_retry(struct fkv_inbox *in);
+
+/* For devices and workers: what was asked for is done. */
+void fkv_inbox_io_done(struct fkv_inbox *in, const struct fkv_io_result *res);
+void fkv_inbox_work_done(void *inbox, const struct fkv_work *w);
+
+/* All results, oldest first; each is the caller's to free. */
+void fkv_inbox_take(struct fkv_inbox *in, struct fkv_results *ret);
+/* What one says to the owner core. */
+struct fkv_in fkv_result_input(const struct fkv_result *r);
 
 #endif

@@ -172,6 +172,9 @@ int fkv_lockfile_take(const char *socket_path, struct fkv_lockfile **ret,
 	res = say(l, "running");
 	if (res) {
 		snprintf(err, err_size, "cannot write %s", l->path);
+		/* half of a first line would be nobody's */
+		if (l->epoch == 1 && ftruncate(l->fd, 0))
+			fkv_log(FKV_LOG_WARN, "remove %s", l->path);
 		goto err_close;
 	}
 	*ret = l;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,8 @@
 
 struct daemon {
 	struct fkv_config cfg;
+	char lock_path[PATH_MAX];	/* with .lock: name and epoch of ours */
+	int owner_fd;			/* of the kernel module, or -1 */
 	struct fkv_lockfile *lock;
 	struct fkv_segment *segment;
 	struct fkv_device *devices[FKV_DEVICES_MAX];
@@ -87,6 +90,8 @@ static bool progress(void *arg, uint64_t done, uint64_t total)
 static int open_segment(struct daemon *d)
 {
 	struct fkv_segment_config sc = {
+		.device = d->owner_fd >= 0,
+		.owner_fd = d->owner_fd,
 		.bytes = d->cfg.memory,
 		.huge = d->cfg.huge_pages,
 		.lock = d->cfg.lock_memory,
@@ -117,6 +122,12 @@ static void io_done(void *arg, const struct fkv_io_result *res)
 	fkv_engine_io_done(d->engine, res);
 }
 
+static bool go_on(void *arg)
+{
+	(void)arg;
+	return !stop_early;
+}
+
 static int open_device(struct daemon *d, const struct fkv_ssd_path *p)
 {
 	struct fkv_device_config dc = {
@@ -132,6 +143,7 @@ static int open_device(struct daemon *d, const struct fkv_ssd_path *p)
 		.segment = fkv_segment_base(d->segment),
 		.segment_bytes = fkv_segment_size(d->segment),
 		.done = io_done,
+		.go_on = go_on,
 		.arg = d,
 	};
 	struct fkv_device *dev;
@@ -206,6 +218,7 @@ static int create_engine(struct daemon *d)
 		.cfg = &d->cfg,
 		.loop = &d->loop,
 		.segment = d->segment,
+		.owner_fd = d->owner_fd,
 		.devices = d->devices,
 		.nr_devices = d->nr_devices,
 		.shards_per_device = FKV_SHARDS_PER_DEVICE,
@@ -254,14 +267,14 @@ static void close_all(struct daemon *d)
 /* Who kept us waiting: one line per client that holds something. */
 static void name_holders(struct daemon *d)
 {
+	struct fkv_front *front = fkv_engine_front(d->engine);
 	struct fkv_owner *o = fkv_engine_owner(d->engine);
 	struct fkv_client_info c;
 
 	for (uint64_t i = 0; fkv_owner_client_info(o, i, &c); i++) {
 		struct fkv_conn_info info = { 0 };
 
-		fkv_gateway_conn_info(fkv_engine_gateway(d->engine), c.client,
-				      &info);
+		front->ops->client_info(front, c.client, &info);
 		if (!c.holders && !info.pinned && !c.open_puts)
 			continue;
 		fkv_log(FKV_LOG_WARN, "stopping with holders: pid=%d uid=%u "
@@ -306,12 +319,35 @@ static void on_watchdog(uv_timer_t *t)
 	sd_notify(0, "WATCHDOG=1");
 }
 
+static void close_handle(uv_handle_t *h, void *arg)
+{
+	(void)arg;
+	uv_close(h, NULL);
+}
+
+/* Memory and descriptors of the loop, which nothing goes without. */
+static int loop_init(struct daemon *d)
+{
+	int err = uv_loop_init(&d->loop);
+
+	if (err)
+		return err;
+	err = uv_signal_init(&d->loop, &d->sigterm);
+	if (!err)
+		err = uv_signal_init(&d->loop, &d->sigint);
+	if (!err)
+		return 0;
+	/* a signal handle that is not made is no handle of the loop */
+	uv_walk(&d->loop, close_handle, NULL);
+	uv_run(&d->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&d->loop);
+	return err;
+}
+
 static void loop_handles(struct daemon *d)
 {
 	uint64_t usec = 0;
 
-	uv_signal_init(&d->loop, &d->sigterm);
-	uv_signal_init(&d->loop, &d->sigint);
 	uv_timer_init(&d->loop, &d->watchdog);
 	uv_timer_init(&d->loop, &d->stopping);
 	d->sigterm.data = d->sigint.data = d;
@@ -330,17 +366,92 @@ static const char *metrics_address(const struct daemon *d, char *buf, size_t n)
 	return d->http ? buf : "none";
 }
 
+/* Where clients find it. */
+static const char *address(const struct daemon *d, char *buf, size_t n)
+{
+	if (d->owner_fd >= 0)
+		snprintf(buf, n, "dev:%s", d->cfg.device_instance);
+	else
+		snprintf(buf, n, "unix:%s", d->cfg.socket);
+	return buf;
+}
+
+static int serve(struct daemon *d)
+{
+	int err = fkv_engine_serve(d->engine);
+	char at[160];
+
+	if (err)
+		snprintf(d->err, sizeof(d->err), "cannot serve clients at %s: "
+			 "%s", address(d, at, sizeof(at)), strerror(-err));
+	return err;
+}
+
 static void ready(struct daemon *d)
 {
-	char size[24], metrics[96];
+	char size[24], metrics[96], at[160];
 
-	fkv_engine_serve(d->engine);
-	fkv_log(FKV_LOG_INFO, "fluxonkvd %s ready: socket=%s memory=%s "
-		"ssd_devices=%u metrics=%s", FKV_VERSION, d->cfg.socket,
+	fkv_log(FKV_LOG_INFO, "fluxonkvd %s ready: address=%s memory=%s "
+		"ssd_devices=%u metrics=%s", FKV_VERSION,
+		address(d, at, sizeof(at)),
 		fkv_size_print(fkv_segment_size(d->segment), size,
 			       sizeof(size)), d->nr_devices,
 		metrics_address(d, metrics, sizeof(metrics)));
 	sd_notify(0, "READY=1");
+}
+
+/* Is it the device? For "auto" what can be had, said once. */
+static bool choose_device(const struct fkv_config *cfg)
+{
+	int err;
+
+	if (cfg->backend != FKV_BACKEND_AUTO)
+		return cfg->backend == FKV_BACKEND_DEVICE;
+	err = fkv_kdev_probe();
+	if (err && err != -ENOENT)
+		fkv_log(FKV_LOG_INFO, "backend: the socket; the device cannot "
+			"be owned: %s", strerror(-err));
+	return !err;
+}
+
+static int bind_device(struct daemon *d)
+{
+	struct fkv_kdev_config kc = {
+		.instance = d->cfg.device_instance,
+		.incarnation = d->incarnation,
+		.client_cap = d->cfg.client_pinned_bytes,
+		.uid_cap = d->cfg.uid_pinned_bytes,
+		.clients_max = FKV_CLIENTS_MAX,
+		.strict = d->cfg.strict_reads,
+	};
+	int fd = fkv_kdev_bind(&kc, d->err, sizeof(d->err));
+
+	if (fd < 0)
+		return fd;
+	d->owner_fd = fd;
+	return 0;
+}
+
+/* The name, so that no second daemon serves it; and the epoch beside it. */
+static int take_name(struct daemon *d)
+{
+	const char *slash = strrchr(d->cfg.socket, '/');
+	int n, err = 0;
+
+	if (choose_device(&d->cfg)) {
+		err = bind_device(d);
+		n = snprintf(d->lock_path, sizeof(d->lock_path),
+			     "%.*s/dev-%s", slash ?
+			     (int)(slash - d->cfg.socket) : 1, slash ?
+			     d->cfg.socket : ".", d->cfg.device_instance);
+	} else {
+		n = snprintf(d->lock_path, sizeof(d->lock_path), "%s",
+			     d->cfg.socket);
+	}
+	if (!err && (n < 0 || (size_t)n >= sizeof(d->lock_path)))
+		err = -ENAMETOOLONG;
+	return err ? err : fkv_lockfile_take(d->lock_path, &d->lock, d->err,
+					     sizeof(d->err));
 }
 
 static int start(struct daemon *d)
@@ -353,8 +464,7 @@ static int start(struct daemon *d)
 	d->clients_max = fkv_preflight_clients();
 	err = fkv_preflight(&d->cfg, d->err, sizeof(d->err));
 	if (!err)
-		err = fkv_lockfile_take(d->cfg.socket, &d->lock, d->err,
-					sizeof(d->err));
+		err = take_name(d);
 	if (!err)
 		err = open_segment(d);
 	if (!err)
@@ -376,6 +486,8 @@ static void finish(struct daemon *d, bool clean)
 	for (uint32_t i = 0; i < d->nr_devices; i++)
 		fkv_device_close(d->devices[i]);
 	fkv_segment_free(d->segment);
+	if (d->owner_fd >= 0)
+		close(d->owner_fd);
 	fkv_lockfile_release(d->lock, clean);
 	fkv_config_done(&d->cfg);
 }
@@ -401,7 +513,14 @@ static int run(struct daemon *d)
 
 	fkv_log_set_level(d->cfg.log_level);
 	signal(SIGPIPE, SIG_IGN);
-	uv_loop_init(&d->loop);
+	err = loop_init(d);
+	if (err) {
+		snprintf(d->err, sizeof(d->err), "no event loop: %s",
+			 uv_strerror(err));
+		fail(d, err);
+		fkv_config_done(&d->cfg);
+		return EXIT_FAILURE;
+	}
 	loop_handles(d);
 	catch_early();
 	err = start(d);
@@ -410,6 +529,8 @@ static int run(struct daemon *d)
 	/* from here on the loop takes them; what came before is in the flag */
 	uv_signal_start(&d->sigterm, on_signal, SIGTERM);
 	uv_signal_start(&d->sigint, on_signal, SIGINT);
+	if (!err && !stop_early)
+		err = serve(d);
 	if (err || stop_early)
 		return not_started(d, err);
 	ready(d);
@@ -425,8 +546,11 @@ int main(int argc, char **argv)
 	struct daemon *d = fkv_zalloc(sizeof(*d));
 	int res = EXIT_SUCCESS;
 
-	if (!d)
+	if (!d) {
+		fprintf(stderr, "fluxonkvd: out of memory\n");
 		return EXIT_FAILURE;
+	}
+	d->owner_fd = -1;
 	switch (fkv_config_load(argc, argv, &d->cfg, d->err,
 				sizeof(d->err))) {
 	case FKV_CONFIG_RUN:

@@ -144,6 +144,139 @@ static int do_batch(unsigned int broken, unsigned int again)
 	return failures != 0;
 }
 
+/* exists says yes, others put, and only then it is asked for. */
+static int do_evicted(unsigned int misses)
+{
+	struct fluxonkv *kv = open_client(), *other = open_client();
+	static uint8_t buf[20000 + BATCH];
+	struct fluxonkv_holder h[BATCH];
+	struct fluxonkv_key k[BATCH];
+	unsigned char there[BATCH];
+	unsigned int missed = 0;
+	char name[BATCH][32];
+	size_t run = 0;
+	double t;
+
+	batch_keys(k, name);
+	for (unsigned int i = 0; i < BATCH; i++)
+		expect(put_marked(kv, name[i], 20000 + i, i), 0, name[i]);
+	check(persisted(kv), "persisted");
+	expect(fluxonkv_exists_many(kv, k, BATCH, there, &run), 0, "exists");
+	check(run == BATCH, "all of them exist");
+	push_out(other, "evicted", 32 * KIB);
+	t = now();
+	expect(fluxonkv_get_many(kv, k, BATCH, h), 0, "a batch");
+	for (unsigned int i = 0; i < BATCH; i++) {
+		struct fluxonkv_into into = { k[i], buf, sizeof(buf), 0, 0,
+					      FLUXONKV_SERVED_NONE, 1 };
+
+		missed += h[i].status == -ENOENT &&
+			  h[i].source == FLUXONKV_SERVED_MISS;
+		expect(fluxonkv_get_into_many(kv, &into, 1), 0, "get_into");
+		expect(into.status, h[i].status, "get_into as get");
+		expect(fluxonkv_exists(kv, k[i].data, k[i].len), h[i].status,
+		       "exists as get");
+		if (h[i].status)
+			continue;
+		check(h[i].source == FLUXONKV_SERVED_SSD_LOCAL, "from SSD");
+		check(h[i].len == 20000 + i && marked(h[i].data, h[i].len, i) &&
+		      marked(buf, into.len, i), name[i]);
+		fluxonkv_release(kv, &h[i]);
+	}
+	check(now() - t < 5, "it does not try for ever");
+	printf("misses %u\n", missed);
+	check(missed == misses, "so many misses");
+	fluxonkv_close(other);
+	fluxonkv_close(kv);
+	return failures != 0;
+}
+
+#define RACE_KEYS	1000u	/* more than there is room for */
+#define RACE_LEN	(16 * KIB)
+#define RACE_OLDEST	16u
+
+static unsigned int race_next, race_over;
+
+static void *racer(void *arg)
+{
+	struct fluxonkv *kv = open_client();
+	char name[32];
+
+	for (unsigned int i = 0;
+	     !__atomic_load_n(&race_over, __ATOMIC_RELAXED); i++) {
+		sprintf(name, "race/%u", i);
+		expect(put_marked(kv, name, RACE_LEN, i), 0, name);
+		__atomic_store_n(&race_next, i + 1, __ATOMIC_RELEASE);
+	}
+	fluxonkv_close(kv);
+	return arg;
+}
+
+/*
+ * The oldest that exist and were not read are next to go: some do, and are
+ * misses. What is read stays for longer: @read is one past it.
+ */
+static unsigned int race_once(struct fluxonkv *kv, unsigned int first,
+			      unsigned int *read)
+{
+	static struct fluxonkv_key k[RACE_KEYS];
+	static unsigned char there[RACE_KEYS];
+	static char name[RACE_KEYS][32];
+	struct fluxonkv_holder h[RACE_OLDEST];
+	unsigned int gone = 0, at = 0;
+
+	for (unsigned int i = 0; i < RACE_KEYS; i++) {
+		k[i].data = name[i];
+		k[i].len = (size_t)sprintf(name[i], "race/%u", first + i);
+	}
+	expect(fluxonkv_exists_many(kv, k, RACE_KEYS, there, NULL), 0,
+	       "exists");
+	while (at < RACE_KEYS - RACE_OLDEST &&
+	       (!there[at] || first + at < *read))
+		at++;
+	*read = first + at + RACE_OLDEST;
+	expect(fluxonkv_get_many(kv, k + at, RACE_OLDEST, h), 0, "a batch");
+	for (unsigned int i = 0; i < RACE_OLDEST; i++) {
+		if (h[i].status) {
+			expect(h[i].status, -ENOENT, name[at + i]);
+			gone += there[at + i];
+			continue;
+		}
+		check(h[i].len == RACE_LEN &&
+		      marked(h[i].data, RACE_LEN, first + at + i),
+		      name[at + i]);
+		fluxonkv_release(kv, &h[i]);
+	}
+	return gone;
+}
+
+/* Until @times it was gone between exists and get. */
+static int do_race(unsigned int times)
+{
+	struct fluxonkv *kv = open_client();
+	unsigned int gone = 0, n, last = 0, read = 0;
+	double end = now() + 30;
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, racer, NULL))
+		exit(1);
+	while (gone < times && !failures && now() < end) {
+		n = __atomic_load_n(&race_next, __ATOMIC_ACQUIRE);
+		if (n < RACE_KEYS || n < last + 4 * RACE_OLDEST) {
+			usleep(100);
+			continue;
+		}
+		gone += race_once(kv, n - RACE_KEYS, &read);
+		last = n;
+	}
+	__atomic_store_n(&race_over, 1, __ATOMIC_RELEASE);
+	pthread_join(t, NULL);
+	printf("gone between exists and get: %u of %u\n", gone, last);
+	check(gone >= times, "some went between the two");
+	fluxonkv_close(kv);
+	return failures != 0;
+}
+
 /* ---- flood: A8, A9 ---- */
 
 #define FLOOD_KEYS	4000u
@@ -151,7 +284,7 @@ static int do_batch(unsigned int broken, unsigned int again)
 
 static pthread_barrier_t gate;
 static unsigned int flood_each;
-static unsigned long flood_count[3];	/* right, a miss, no room in time */
+static unsigned long flood_count[4];	/* right, a miss, no room, by a read */
 
 static void flood_one(struct fluxonkv_into *into, unsigned int key)
 {
@@ -168,6 +301,8 @@ static void flood_one(struct fluxonkv_into *into, unsigned int key)
 		return;
 	}
 	__atomic_fetch_add(&flood_count[what], 1, __ATOMIC_RELAXED);
+	if (into->source == FLUXONKV_SERVED_SSD_LOCAL)
+		__atomic_fetch_add(&flood_count[3], 1, __ATOMIC_RELAXED);
 }
 
 static void *flooder(void *arg)
@@ -199,11 +334,11 @@ static void *flooder(void *arg)
 	return NULL;
 }
 
-/* @threads clients ask for @each keys at once, all at the same time. */
-static int do_flood(unsigned int threads, unsigned int each)
+/* With @push they are on SSD only. */
+static int do_flood_load(unsigned int push)
 {
 	struct fluxonkv *kv = open_client();
-	pthread_t *t = calloc(threads, sizeof(*t));
+	struct fluxonkv_stat st;
 	char name[32];
 
 	for (unsigned int i = 0; i < FLOOD_KEYS; i++) {
@@ -211,6 +346,22 @@ static int do_flood(unsigned int threads, unsigned int each)
 		expect(put_marked(kv, name, FLOOD_LEN, i), 0, name);
 	}
 	check(persisted(kv), "persisted");
+	if (push)
+		push_out(kv, "flood", 32 * KIB);
+	for (unsigned int i = 0; push && i < FLOOD_KEYS && !failures; i++) {
+		sprintf(name, "flood/%u", i);
+		expect(fluxonkv_stat(kv, name, strlen(name), &st), 0, name);
+		check(st.where == FLUXONKV_WHERE_SSD, "it is on SSD only");
+	}
+	fluxonkv_close(kv);
+	return failures != 0;
+}
+
+/* @threads clients ask for @each keys at once, all at the same time. */
+static int do_flood(unsigned int threads, unsigned int each)
+{
+	pthread_t *t = calloc(threads, sizeof(*t));
+
 	flood_each = each;
 	pthread_barrier_init(&gate, NULL, threads);
 	for (unsigned int i = 0; i < threads; i++)
@@ -219,11 +370,10 @@ static int do_flood(unsigned int threads, unsigned int each)
 	for (unsigned int i = 0; i < threads; i++)
 		pthread_join(t[i], NULL);
 	free(t);
-	printf("right %lu misses %lu noroom %lu\n", flood_count[0],
-	       flood_count[1], flood_count[2]);
+	printf("right %lu misses %lu noroom %lu read %lu\n", flood_count[0],
+	       flood_count[1], flood_count[2], flood_count[3]);
 	check(flood_count[0] + flood_count[1] + flood_count[2] ==
 	      (unsigned long)threads * each, "each is answered once");
-	fluxonkv_close(kv);
 	return failures != 0;
 }
 
@@ -589,6 +739,9 @@ int main(int argc, char **argv)
 		{ "sizes", .plain = do_sizes },
 		{ "batch-load", .plain = do_batch_load },
 		{ "batch", .two = do_batch },
+		{ "evicted", .one = do_evicted },
+		{ "race", .one = do_race },
+		{ "flood-load", .one = do_flood_load },
 		{ "flood", .two = do_flood },
 		{ "mixed", .one = do_mixed },
 		{ "steps", .one = do_steps },

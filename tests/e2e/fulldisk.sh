@@ -68,7 +68,11 @@ until [ "$(counter fluxonkv_ssd_devices_on)" = 0 ]; do
 done
 [ "$(counter fluxonkv_ssd_write_errors_total)" -ge 1 ] || die "no write errors"
 [ "$(field ssd state)" = off ] || die "ctl ssd says $(field ssd state)"
-[ "$(tail -n +$((lines + 1)) "$work/log" | grep -c '0 of 1 devices work')" = 1 ] ||
+# each time that it is off one line says so: it may have been tried again by now
+said() {
+	tail -n +$((lines + 1)) "$work/log" | grep -c "$1 of 1 devices work"
+}
+[ $(($(said 0) - $(said 1))) = 1 ] ||
 	die "not one line of the log says that it is off"
 # what is being written cannot go: then newer values would
 wait_for status persist_pending 0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh source=tests/e2e/lib.sh.inc
-# A25, G8, O1: 300 gets by every path count once each; /healthz; no writing.
+# A25, G8, O1: 300 gets by every path count once each; every name on the page has
+# a type and is documented; /healthz; no writing.
 . "$(dirname "$0")/lib.sh.inc"
 
 command -v curl >/dev/null || { echo "no curl"; exit 77; }
@@ -46,6 +47,18 @@ for n in kvcache_segment_capacity_bytes kvcache_segment_used_bytes \
 	kv_ssd_capacity_bytes kv_ssd_used_bytes; do
 	curl -sf "$url/metrics" | grep -q "^$n" || die "no $n"
 done
+# each name, a histogram's by what it began as
+pages=$(dirname "$0")/../../Documentation
+curl -sf "$url/metrics" >"$work/page" || die "no page"
+sed -n 's/^# TYPE \([^ ]*\) .*/\1/p' "$work/page" >"$work/types"
+sed '/^#/d; s/[{ ].*//' "$work/page" | sort -u >"$work/names"
+[ "$(wc -l <"$work/names")" -gt 50 ] || die "few names"
+while read -r name; do
+	grep -qx "$name" "$work/types" || name=${name%_*}
+	grep -qx "$name" "$work/types" || die "$name has no type"
+	grep -q "\`${name}[\`{]" "$pages/operations.md" ||
+		die "$name is in no documentation"
+done <"$work/names"
 # the same page by socket
 "$ctl" metrics | grep -q '^fluxonkv_misses_total 50$' || die "ctl metrics"
 

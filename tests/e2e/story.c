@@ -226,12 +226,14 @@ static int do_space(unsigned int keys)
 
 /* ---- orphan: A1, P5 ---- */
 
-static void half(int ready)
+#define ORPHANS		4u	/* at a time */
+
+static void half(const char *key, int ready)
 {
 	struct fluxonkv *kv = open_client();
 	struct fluxonkv_putop op;
 
-	if (fluxonkv_put_begin(kv, "orphan", 6, 64 * KIB, 0, &op))
+	if (fluxonkv_put_begin(kv, key, strlen(key), 64 * KIB, 0, &op))
 		_exit(1);
 	memset(op.data, 0xaa, 32 * KIB);
 	if (write(ready, "x", 1) != 1)
@@ -240,31 +242,56 @@ static void half(int ready)
 	_exit(1);
 }
 
-static void one_orphan(struct fluxonkv *kv, uint64_t before)
+static void no_orphan(struct fluxonkv *kv, char key[][16], const char *when)
 {
 	struct fluxonkv_holder h;
+
+	for (unsigned int i = 0; i < ORPHANS; i++)
+		expect(fluxonkv_get(kv, key[i], strlen(key[i]), &h), -ENOENT,
+		       when);
+}
+
+static void put_anew(struct fluxonkv *kv, const char *key, unsigned int seed)
+{
+	struct fluxonkv_holder h;
+
+	expect(put_seed(kv, key, 64 * KIB, seed, 0), 0, "another put");
+	expect(fluxonkv_get(kv, key, strlen(key), &h), 0, "a hit");
+	check(!h.status && same(h.data, 64 * KIB, seed), "its bytes");
+	expect(fluxonkv_release(kv, &h), 0, "release");
+	expect(fluxonkv_delete(kv, key, strlen(key)), 0, "delete");
+}
+
+static void some_orphans(struct fluxonkv *kv, uint64_t before)
+{
+	char key[ORPHANS][16], ready[ORPHANS];
+	pid_t pid[ORPHANS];
 	int pipes[2];
-	pid_t pid;
-	char c;
+	size_t n = 0;
 
 	if (pipe(pipes))
 		exit(1);
 	fflush(stdout);
-	pid = fork();
-	if (!pid)
-		half(pipes[1]);
+	for (unsigned int i = 0; i < ORPHANS; i++) {
+		sprintf(key[i], "orphan/%u", i);
+		pid[i] = fork();
+		if (!pid[i])
+			half(key[i], pipes[1]);
+	}
 	close(pipes[1]);
-	check(read(pipes[0], &c, 1) == 1, "the child reserved");
+	for (ssize_t r = 1; r > 0 && n < ORPHANS; n += (size_t)r)
+		r = read(pipes[0], ready, ORPHANS - n);
+	check(n == ORPHANS, "the children reserved");
 	close(pipes[0]);
-	expect(fluxonkv_get(kv, "orphan", 6, &h), -ENOENT, "a miss before");
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	expect(fluxonkv_get(kv, "orphan", 6, &h), -ENOENT, "a miss after");
-	expect(put_seed(kv, "orphan", 64 * KIB, 5, 0), 0, "another put");
-	expect(fluxonkv_get(kv, "orphan", 6, &h), 0, "a hit");
-	check(same(h.data, 64 * KIB, 5), "its bytes");
-	expect(fluxonkv_release(kv, &h), 0, "release");
-	expect(fluxonkv_delete(kv, "orphan", 6), 0, "delete");
+	check(used(kv) >= before + ORPHANS * 64 * KIB, "room is reserved");
+	no_orphan(kv, key, "a miss before");
+	for (unsigned int i = 0; i < ORPHANS; i++)
+		kill(pid[i], SIGKILL);
+	for (unsigned int i = 0; i < ORPHANS; i++)
+		waitpid(pid[i], NULL, 0);
+	no_orphan(kv, key, "a miss after");
+	for (unsigned int i = 0; i < ORPHANS && !failures; i++)
+		put_anew(kv, key[i], i);
 	check(becomes(kv, "status", "\"used_bytes\"", before, 5),
 	      "used bytes are as before");
 }
@@ -274,8 +301,8 @@ static int do_orphan(unsigned int times)
 	struct fluxonkv *kv = open_client();
 	uint64_t before = used(kv);
 
-	for (unsigned int i = 0; i < times && !failures; i++)
-		one_orphan(kv, before);
+	for (unsigned int i = 0; i < times && !failures; i += ORPHANS)
+		some_orphans(kv, before);
 	check(number(kv, "refs", "\"open_puts\"") == 0, "no open puts");
 	fluxonkv_close(kv);
 	return failures != 0;

@@ -37,7 +37,7 @@ static inline void check(bool ok, const char *what)
 	if (ok)
 		return;
 	printf("FAIL %s\n", what);
-	failures++;
+	__atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED);
 }
 
 /* @err must be @want, both 0 or -errno. */
@@ -48,7 +48,7 @@ static inline void expect(int err, int want, const char *what)
 	printf("FAIL %s: %d %s, not %d %s (%s)\n", what, err,
 	       fluxonkv_strerror(err), want, fluxonkv_strerror(want),
 	       fluxonkv_last_error());
-	failures++;
+	__atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED);
 }
 
 static inline struct fluxonkv *open_client(void)

@@ -123,6 +123,15 @@ const union MHD_DaemonInfo *MHD_get_daemon_info(struct MHD_Daemon *d,
 	return NULL;
 }
 
+const union MHD_ConnectionInfo *
+MHD_get_connection_info(struct MHD_Connection *c,
+			enum MHD_ConnectionInfoType type, ...)
+{
+	(void)c;
+	(void)type;
+	return NULL;
+}
+
 struct MHD_Response *
 MHD_create_response_from_buffer(size_t size, void *buf,
 				enum MHD_ResponseMemoryMode mode)

@@ -130,8 +130,11 @@ static void not_now(struct world_key *k, uint64_t tag)
 	k->nr_may = n;
 }
 
-/* What could not be written to SSD goes with its memory, and that is told. */
-static bool persist_failed(const struct world *w)
+/*
+ * What could not be written to SSD goes with its memory, and what cannot be
+ * read, or is not what was written, is dropped; that is told.
+ */
+static bool ssd_failed(const struct world *w)
 {
 	struct fkv_master_stats m;
 	struct fkv_owner_stats o;
@@ -139,13 +142,21 @@ static bool persist_failed(const struct world *w)
 	fkv_master_get_stats(w->master, &m);
 	fkv_owner_get_stats(w->owner, &o);
 	return w->cfg.ssd && nth_failures() &&
-	       (m.persist_failed || o.persist_failed);
+	       (m.persist_failed || o.persist_failed || o.read_errors ||
+		o.sum_errors);
 }
 
 static void absent(struct world *w, struct world_key *k, const char *call)
 {
-	nth_check(w->cfg.drops || may_be(k, 0) || persist_failed(w),
-		  "%s: %s is not there", call, k->name);
+	bool lost = !w->cfg.drops && !may_be(k, 0);
+
+	w->nr_lost += lost;
+	nth_check(!lost || ssd_failed(w), "%s: %s is not there", call,
+		  k->name);
+	/* a full device is off at once, and all that is there with it */
+	nth_check(nth.what != NTH_ONE || w->nr_lost <= 1 ||
+		  w->cfg.fault == WORLD_ENOSPC,
+		  "%s: one failure loses %u keys", call, w->nr_lost);
 	is_now(k, 0);
 }
 
@@ -153,7 +164,10 @@ static void absent(struct world *w, struct world_key *k, const char *call)
 static void error(const struct world *w, const char *call, const char *name,
 		  int err, uint64_t before)
 {
-	nth_check(err == -ENOMEM && (nth_failures() > before || w->unknown),
+	/* EIO: its SSD copy could not be read, as often as it was tried */
+	nth_check((err == -ENOMEM ||
+		   (err == -EIO && w->cfg.fault == WORLD_ENOMEM)) &&
+		  (nth_failures() > before || w->unknown),
 		  "%s of %s returns %d, %lu failures before, %lu since", call,
 		  name, err, before, nth_failures() - before);
 }

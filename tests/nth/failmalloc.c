@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * failmalloc - preloaded: one allocation of a process fails, as a file says
+ * failmalloc - preloaded: allocations of a process fail, as a file says
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,12 @@ static __attribute__((constructor)) void start(void)
 
 static int fails(void)
 {
-	if (!shared || ++shared->count != shared->at)
+	uint64_t n;
+
+	if (!shared)
+		return 0;
+	n = ++shared->count;
+	if (!shared->at || n < shared->at || n >= shared->until)
 		return 0;
 	shared->failed++;
 	errno = ENOMEM;

@@ -11,7 +11,8 @@
 
 struct failmalloc {
 	_Atomic uint64_t count;		/* allocations since it was zeroed */
-	_Atomic uint64_t at;		/* which of them fails; 0: none */
+	_Atomic uint64_t at;		/* the first that fails; 0: none */
+	_Atomic uint64_t until;		/* the first that works again */
 	_Atomic uint64_t failed;
 };
 

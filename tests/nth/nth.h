@@ -43,6 +43,8 @@ void nth_heal(void);
 
 /* One more point of another kind, for I/O: does it fail? Any thread. */
 bool nth_io_fails(void);
+/* The same, with a name for what is said when its case is wrong. */
+bool nth_call_fails(const char *name);
 
 /* What of a case is wrong: said once with its name, and counted. */
 void nth_wrong(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -57,18 +59,24 @@ bool nth_right(void);
 /*
  * Run @scenario without a failure, then all cases of it. Before each, and
  * after, nothing of it is left. A process that ends itself (fkv_assert) fails
- * its case; what it leaves is not looked at.
+ * its case; what it leaves is not looked at. One that hangs or crashes ends the
+ * program, with its name.
  */
 void nth_all(const char *name, void (*scenario)(void *arg), void *arg);
 /* The same, its points being those of nth_io_fails(); allocations work. */
 void nth_all_io(const char *name, void (*scenario)(void *arg), void *arg);
 /*
- * Points of another process, which @count says after the first run; each only,
- * and those that @next steps to.
+ * Points of another process, which @count says after the first run; those that
+ * @next steps to, and all from there on at each fourth of them.
  */
 void nth_some(const char *name, void (*scenario)(void *arg),
 	      uint64_t (*next)(uint64_t n), const _Atomic uint64_t *count);
 void nth_skip(const char *name, const char *why);
+
+/* All from the Nth on only for each fourth N, unless NTH_ALL is set. */
+void nth_few_rests(void);
+/* A scenario that ends itself leaves threads: the program ends with it. */
+void nth_keeps_threads(void);
 
 /* The closing line; the exit status. */
 int nth_end(void);

@@ -3,7 +3,7 @@
 # Every Nth allocation and every Nth I/O fails: one program for each part.
 # -fno-builtin: a malloc that is not used is not left out.
 
-NTH_NAMES := core device lib config daemon
+NTH_NAMES := core device lib config start daemon
 NTH_OBJ := $(call obj,tests/nth/nth.c tests/nth/left.c)
 NTH_LDFLAGS := -rdynamic
 NTH_SRC_core := $(addprefix tests/nth/,nth_core.c world.c calls.c)
@@ -12,12 +12,21 @@ NTH_SRC_device := tests/nth/nth_device.c
 NTH_WITH_device := $(O)/testable.a
 NTH_SRC_config := tests/nth/nth_config.c
 NTH_WITH_config := $(O)/testable.a
+NTH_SRC_start := $(addprefix tests/nth/,nth_start.c fluxonkvd.c failcalls.c)
+NTH_WITH_start := $(O)/testable.a
 NTH_SRC_daemon := tests/nth/nth_daemon.c
 NTH_WITH_daemon := $(O)/libfluxonkv.a
 NTH_SRC_lib := tests/nth/nth_lib.c
 NTH_WITH_lib := $(LIB_OBJ)
 
 $(O)/tests/nth/%.o: BASE_CFLAGS += -fno-builtin -Itests
+
+# A thread allocates before its sanitizer knows it: what stands before malloc
+# must not be the sanitizer's.
+ifneq ($(findstring thread,$(SAN)),)
+$(NTH_OBJ): BASE_CFLAGS := $(filter-out -fsanitize=%,$(BASE_CFLAGS)) \
+	-DNTH_SANITIZED -fno-builtin -Itests
+endif
 
 define NTH_RULE
 $(O)/tests/nth/nth_$(1): $(call obj,$(NTH_SRC_$(1))) $(NTH_OBJ) \

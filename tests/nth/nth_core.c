@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * nth_core - both cores, every allocation of theirs failing in its turn
+ * nth_core - both cores, every allocation of theirs failing in its turn, and
+ * every I/O that they ask for
  */
+#include <stdio.h>
+
 #include "nth.h"
 #include "world.h"
 
@@ -192,10 +195,14 @@ static const struct core_case cases[] = {
 	{ "put by an arena", &arena, by_arena },
 };
 
-static void scenario(void *arg)
+static const char *const fault_name[] = {
+	[WORLD_EIO] = "EIO", [WORLD_ENOSPC] = "ENOSPC",
+	[WORLD_SHORT] = "short", [WORLD_ENOMEM] = "ENOMEM",
+};
+
+static void run(const struct core_case *c, const struct world_config *cfg)
 {
-	const struct core_case *c = arg;
-	struct world *w = world_open(c->cfg);
+	struct world *w = world_open(cfg);
 
 	if (!w)
 		return;
@@ -203,9 +210,41 @@ static void scenario(void *arg)
 	world_close(w);
 }
 
+static void scenario(void *arg)
+{
+	const struct core_case *c = arg;
+
+	run(c, c->cfg);
+}
+
+static enum world_fault fault;
+
+static void io_scenario(void *arg)
+{
+	const struct core_case *c = arg;
+	struct world_config cfg = *c->cfg;
+
+	cfg.fault = fault;
+	run(c, &cfg);
+}
+
+static void all_io(const struct core_case *c)
+{
+	for (int f = WORLD_EIO; f <= WORLD_ENOMEM; f++) {
+		char name[64];
+
+		fault = (enum world_fault)f;
+		snprintf(name, sizeof(name), "%s, %s", c->name, fault_name[f]);
+		nth_all_io(name, io_scenario, (void *)c);
+	}
+}
+
 int main(void)
 {
-	for (size_t i = 0; i < FKV_ARRAY_SIZE(cases); i++)
+	for (size_t i = 0; i < FKV_ARRAY_SIZE(cases); i++) {
 		nth_all(cases[i].name, scenario, (void *)&cases[i]);
+		if (cases[i].cfg->ssd || cases[i].cfg->arena_bytes)
+			all_io(&cases[i]);
+	}
 	return nth_end();
 }

@@ -81,13 +81,38 @@ static uint64_t sum(const struct world *w, const struct fkv_cmd *cmd)
 	return h;
 }
 
+/* Pages that are done of @n; what is said of it. */
+static uint64_t fault(struct world *w, const struct fkv_cmd *cmd, uint64_t n,
+		      int *ret_res)
+{
+	bool fails;
+
+	*ret_res = 0;
+	nth_arm();
+	fails = nth_io_fails();
+	nth_disarm();
+	if (!fails)
+		return n;
+	if (w->cfg.fault == WORLD_SHORT && cmd->type != FKV_CMD_COPY)
+		return n / 2;
+	if (w->cfg.fault == WORLD_ENOSPC && cmd->type == FKV_CMD_WRITE)
+		*ret_res = -ENOSPC;
+	else if (w->cfg.fault == WORLD_ENOMEM || cmd->type == FKV_CMD_COPY)
+		*ret_res = -ENOMEM;
+	else
+		*ret_res = -EIO;
+	return n / 2;
+}
+
 static void io(struct world *w, struct fkv_cmd *cmd)
 {
 	uint64_t *disk = w->disk[cmd->io.shard];
 	uint64_t at = (cmd->io.vpos / PAGE + 1) % RING_PAGES;
 	uint64_t mem = cmd->offset / PAGE;
+	int res;
+	uint64_t n = fault(w, cmd, pages_of(cmd->len), &res);
 
-	for (uint64_t i = 0; i < pages_of(cmd->len); i++) {
+	for (uint64_t i = 0; i < n; i++) {
 		if (cmd->type == FKV_CMD_WRITE)
 			disk[at + i] = w->segment[mem + i];
 		else
@@ -97,18 +122,23 @@ static void io(struct world *w, struct fkv_cmd *cmd)
 	later(w, (struct fkv_in){
 		.type = FKV_IN_IO_DONE,
 		.token = cmd->token,
+		.res = res,
 		.sum = cmd->type == FKV_CMD_READ ? sum(w, cmd) : 0,
 	});
 }
 
 static void copy(struct world *w, const struct fkv_cmd *cmd)
 {
-	for (uint64_t i = 0; i < pages_of(cmd->len); i++)
+	int res;
+	uint64_t n = fault(w, cmd, pages_of(cmd->len), &res);
+
+	for (uint64_t i = 0; i < n; i++)
 		w->segment[cmd->offset / PAGE + i] =
 			w->arena[cmd->from / PAGE + i];
 	later(w, (struct fkv_in){
 		.type = FKV_IN_COPIED,
 		.token = cmd->token,
+		.res = res,
 	});
 }
 
@@ -199,9 +229,10 @@ static void output(struct world *w, struct fkv_cmd cmd)
 	case FKV_CMD_COPY:
 		copy(w, &cmd);
 		break;
+	case FKV_CMD_SHUT:
 	case FKV_CMD_EVICT:
 	case FKV_CMD_NR:
-		fkv_assert(!"handled before");
+		fkv_assert(!"not of this scenario, or handled before");
 	}
 }
 

@@ -5,7 +5,8 @@
  * The cores are connected as in a standalone daemon; disks, hash and copy
  * threads answer at once, in order. A value is one tag in each of its pages,
  * its number and how many they are, so that wrong bytes are seen. Only what the
- * cores and the decoder allocate may fail.
+ * cores and the decoder allocate may fail, or else what the disks and the copy
+ * threads do: by an error, or by half of it, which is not said.
  *
  * For each key there is a set of what a get may find: one version, or, when a
  * change of it failed, that or another.
@@ -22,10 +23,14 @@
 #define WORLD_KEYS	256u
 #define WORLD_MAY	4u
 
+/* What becomes of an I/O, or a copy, that fails (nth_all_io()). */
+enum world_fault { WORLD_EIO, WORLD_ENOSPC, WORLD_SHORT, WORLD_ENOMEM };
+
 struct world_config {
 	bool ssd;
 	uint64_t arena_bytes;
 	bool drops;		/* values may go for want of room */
+	enum world_fault fault;
 };
 
 struct world_key {
@@ -62,6 +67,7 @@ struct world {
 
 	struct world_key key[WORLD_KEYS];
 	size_t nr_keys;
+	unsigned int nr_lost;	/* that went with what the disks lost */
 	uint64_t hold[64];
 	size_t nr_hold;
 };

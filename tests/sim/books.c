@@ -107,7 +107,7 @@ void sim_books_check(struct sim *s)
 		if (!fkv_master_route_at(s->master, s->key[k], &ri) ||
 		    !ri.memory || !ri.len)
 			continue;
-		x = extent_at(s, s->page[ri.offset / SIM_PAGE].extent);
+		x = extent_at(s, s->l->page[ri.offset / SIM_PAGE].extent);
 		sim_check(s, x->refs == ri.refs, "(4) key %u: the master "
 			  "counts %u references, gave %u", k, ri.refs,
 			  x->refs);
@@ -201,6 +201,7 @@ void sim_books_written(struct sim *s, const struct sim_io *io, uint32_t key)
 }
 
 #define WINDOW_NS	(6 * FKV_SEC)
+#define CAUSE_HELD	4	/* no route, but the owner still has it */
 
 /* The largest room that anybody asked for lately; @len 0: some get did. */
 void sim_books_wants(struct sim *s, uint64_t len)
@@ -239,6 +240,17 @@ void sim_books_full(struct sim *s, const struct fkv_master_stats *m)
 		s->full_ns = s->now_ns;
 }
 
+/* A batch of gets that waits for some of its keys holds the others. */
+static bool half_got(const struct sim *s)
+{
+	for (uint32_t i = 0; i < s->cfg.clients; i++)
+		for (uint32_t k = 0; k < s->client[i].nr_pends; k++)
+			if (s->client[i].pend[k].op == FLUXONKV_OP_GET &&
+			    s->client[i].pend[k].nr > 1)
+				return true;
+	return false;
+}
+
 /*
  * (11) ENOSPC after a wait: there must not have been room, free or evictable,
  * for whoever may have been first in line, for all of the last second.
@@ -247,7 +259,12 @@ void sim_books_no_room(struct sim *s, uint64_t since_ns)
 {
 	uint64_t want = most_wanted(s);
 	uint64_t run = 0, longest = 0, busy = 0;
+	struct fkv_master_stats m;
 
+	fkv_master_get_stats(s->master, &m);
+	sim_index_held(s);
+	if (half_got(s) && m.cause_bytes[CAUSE_HELD])
+		return;
 	if (since_ns == FKV_NEVER || s->now_ns < since_ns + 2 * FKV_SEC ||
 	    s->now_ns < s->woke_ns + 2 * FKV_SEC || s->frozen[SIM_OWNER] ||
 	    s->frozen[SIM_MASTER])
@@ -258,7 +275,7 @@ void sim_books_no_room(struct sim *s, uint64_t since_ns)
 	    (SIM_KNOWN_SLOW_BACKING && s->n.fault[SIM_FAULT_WRITE_SLOW]))
 		return;
 	for (uint32_t i = 0; i < s->cfg.pages; i++) {
-		run = idle(s, &s->page[i]) ? run + 1 : 0;
+		run = idle(s, &s->l->page[i]) ? run + 1 : 0;
 		busy += !run;
 		longest = fkv_max_u64(longest, run);
 	}
@@ -285,7 +302,8 @@ void sim_books_cap(struct sim *s, const struct sim_client *c, bool all)
 	uint64_t mine = bytes_of(c) + (all ? c->counted : 0), uid = 0;
 
 	for (uint32_t i = 0; i < s->cfg.clients; i++)
-		if (s->client[i].up && s->client[i].uid == c->uid)
+		if (sim_connected(s, &s->client[i]) &&
+		    s->client[i].uid == c->uid)
 			uid += bytes_of(&s->client[i]);
 	sim_check(s, !s->cfg.client_cap || mine <= s->cfg.client_cap,
 		  "(H4) client %lu has %lu bytes, its cap is %lu", c->id, mine,

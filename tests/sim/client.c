@@ -32,6 +32,7 @@ static void come(struct sim *s, struct sim_client *c)
 	memset(c, 0, sizeof(*c));
 	c->up = true;
 	c->id = ++s->next_client;
+	c->life = s->life;
 	c->uid = (uint32_t)sim_random(s, 3);
 	c->came_ns = s->now_ns;
 	in.client = c->id;
@@ -83,16 +84,19 @@ void sim_client_leave(struct sim *s, struct sim_client *c)
 	struct fkv_in in = { .type = FKV_IN_CLIENT_GONE, .client = c->id };
 
 	sim_say(s, "client %lu leaves", c->id);
+	sim_view(s, c->life);
 	for (uint32_t i = 0; i < c->nr_held; i++) {
 		struct sim_held *h = &c->held[i];
 
 		sim_content(s, "holder", h->key, h->put_id, h->offset, h->len);
 		sim_readers(s, h->offset, h->len, -1);
 	}
+	sim_view(s, s->life);
 	sim_index_client_gone(s, c->id);
 	sim_arena_put(c->arena);
 	c->up = false;
-	sim_feed(s, &in);
+	if (c->life == s->life)
+		sim_feed(s, &in);
 }
 
 static uint64_t timeout(struct sim *s)
@@ -160,7 +164,9 @@ void sim_client_called(struct sim *s, const struct fkv_call *k)
 
 		if (p->id != k->id)
 			continue;
-		p->deadline_ns = s->now_ns + p->timeout_ns;
+		p->called_ns = s->now_ns;
+		p->began_ns = sim_clock(s, SIM_OWNER);
+		p->deadline_ns = p->began_ns + p->timeout_ns;
 		for (uint32_t j = 0; j < p->nr; j++)
 			sim_books_wants(s, p->op == FLUXONKV_OP_PUT_BEGIN ?
 					p->item[j].len : 0);
@@ -237,6 +243,9 @@ static void put_call(struct sim *s, struct sim_client *c, uint32_t at,
 	p->item[0].key = put.key;
 	p->item[0].len = put.len;
 	p->item[0].id = k->items[0].id = put.id;
+	p->item[0].opened_ns = put.opened_ns;
+	p->item[0].until_ns = put.until_ns;
+	p->item[0].extended = put.extended;
 	if (op == FLUXONKV_OP_PUT_COMMIT && room_to_hold(c) && !s->ending &&
 	    sim_chance(s, 200))
 		k->items[0].flags = FLUXONKV_COMMIT_HOLD;
@@ -308,10 +317,33 @@ static void end_a_put(struct sim *s, struct sim_client *c)
 			 FLUXONKV_OP_PUT_COMMIT : FLUXONKV_OP_PUT_ABORT);
 }
 
+/* A put that is another client's, or nobody's. */
+static void meddle(struct sim *s, struct sim_client *c)
+{
+	static const uint16_t ops[] = {
+		FLUXONKV_OP_PUT_COMMIT, FLUXONKV_OP_PUT_ABORT,
+		FLUXONKV_OP_PUT_EXTEND,
+	};
+	struct sim_client *of = &s->client[sim_random(s, s->cfg.clients)];
+	uint64_t id = sim_random(s, 1ULL << sim_random(s, 60)) << 20;
+	struct sim_pend *p;
+	struct fkv_call *k;
+
+	if (of != c && sim_connected(s, of) && of->nr_puts) {
+		s->n.path[SIM_PATH_MEDDLED]++;
+		id = of->put[sim_random(s, of->nr_puts)].id;
+	}
+	p = pend(s, c, ops[sim_random(s, FKV_ARRAY_SIZE(ops))], 1);
+	k = fkv_call_create(p->op, 1);
+	p->foreign = true;
+	p->item[0].id = k->items[0].id = id;
+	call(s, c, p, k);
+}
+
 /* What is neither get, put nor release. */
 static void act_rarely(struct sim *s, struct sim_client *c)
 {
-	uint64_t what = sim_random(s, 17);
+	uint64_t what = sim_random(s, 18);
 
 	if (what < 4)
 		keyed_call(s, c, FLUXONKV_OP_DELETE, 0);
@@ -325,8 +357,10 @@ static void act_rarely(struct sim *s, struct sim_client *c)
 	else if (what < 14 && c->nr_puts)
 		put_call(s, c, (uint32_t)sim_random(s, c->nr_puts),
 			 FLUXONKV_OP_PUT_EXTEND);
-	else
+	else if (what < 17)
 		end_a_put(s, c);
+	else
+		meddle(s, c);
 }
 
 static void act(struct sim *s, struct sim_client *c)
@@ -348,18 +382,35 @@ static void act(struct sim *s, struct sim_client *c)
 		act_rarely(s, c);
 }
 
+/* It meets the end of its connection: what it has mapped it keeps for now. */
+static void reconnect(struct sim *s, struct sim_client *c)
+{
+	if (c->up && sim_chance(s, 500))
+		return;
+	if (c->up)
+		sim_client_leave(s, c);
+	if (!s->down[SIM_OWNER])
+		come(s, c);
+}
+
 void sim_client_act(struct sim *s, uint32_t i)
 {
-	if (s->client[i].up)
-		act(s, &s->client[i]);
+	struct sim_client *c = &s->client[i];
+
+	if (sim_connected(s, c))
+		act(s, c);
 	else
-		sim_client_start(s, i);
+		reconnect(s, c);
 }
 
 static void write_page(struct sim *s, struct sim_client *c,
 		       struct sim_put *put, uint32_t i)
 {
-	struct sim_word w = { .tag = put->id, .key = put->key, .page = i };
+	struct sim_word w = {
+		.tag = sim_tag(s, put->id),
+		.key = put->key,
+		.page = i,
+	};
 
 	if (c->arena)
 		c->arena->page[put->offset / SIM_PAGE + i] = w;
@@ -407,13 +458,16 @@ void sim_client_write(struct sim *s, const struct sim_event *ev)
 		return;
 	put = &c->put[at];
 	pages = sim_pages(put->len);
+	sim_view(s, c->life);
 	n = 1 + (uint32_t)sim_random(s, pages);
 	while (n-- && put->written < pages)
 		write_page(s, c, put, put->written++);
 	if (pages && put->written == pages)
 		write_page(s, c, put, (uint32_t)sim_random(s, pages));
+	sim_view(s, s->life);
 	if (put->written == pages && sim_random(s, 2)) {
-		written(s, c, at);
+		if (sim_connected(s, c))
+			written(s, c, at);
 		return;
 	}
 	sim_at(s, s->now_ns + write_pause(s, c, FKV_MS), SIM_WRITE, ev->a,

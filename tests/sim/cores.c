@@ -5,19 +5,24 @@
  * Commands of the owner are carried out in order; a run of EVICTs is answered
  * before anything else. Standalone: a message is a function call, and what the
  * master answers goes in before the next command. Delayed: each direction is
- * a queue that keeps its order and takes its time.
+ * a queue that keeps its order and takes its time; what is on its way when a
+ * session ends is void.
  */
 #include <stdlib.h>
 
 #include "sim.h"
 
+#define NAME(type)	[FKV_MSG_##type] = #type
+
 static const char *const names[FKV_MSG_NR] = {
-	"PUT_START", "PUT_DONE", "PUT_REVOKE", "GET_START", "GET_DONE",
-	"GET_REVOKE", "DELETE", "STAT", "LIST", "COUNT", "SSD_COMMIT",
-	"PERSIST_FAILED", "SSD_TAIL", "SSD_LOST", "SSD_STATE", "RETIRED",
-	"EVICTED", "QUIET", "HITS", "PINS", "PUT_PLAN", "PUT_DONE_R",
-	"GET_PLAN", "GET_DONE_R", "DELETE_R", "STAT_R", "LIST_R", "COUNT_R",
-	"SSD_COMMIT_R", "RETIRE", "EVICT", "PERSIST",
+	NAME(PUT_START), NAME(PUT_DONE), NAME(PUT_REVOKE), NAME(GET_START),
+	NAME(GET_DONE), NAME(GET_REVOKE), NAME(DELETE), NAME(STAT), NAME(LIST),
+	NAME(COUNT), NAME(SSD_COMMIT), NAME(PERSIST_FAILED), NAME(SSD_TAIL),
+	NAME(SSD_LOST), NAME(SSD_STATE), NAME(RETIRED), NAME(EVICTED),
+	NAME(QUIET), NAME(HITS), NAME(PINS), NAME(PUT_PLAN), NAME(PUT_DONE_R),
+	NAME(GET_PLAN), NAME(GET_DONE_R), NAME(DELETE_R), NAME(STAT_R),
+	NAME(LIST_R), NAME(COUNT_R), NAME(SSD_COMMIT_R), NAME(RETIRE),
+	NAME(EVICT), NAME(PERSIST), NAME(PUT_CANCEL),
 };
 
 static void master_outputs(struct sim *s);
@@ -40,12 +45,14 @@ static void owner_step(struct sim *s, const struct fkv_in *in)
 		sim_books_granted(s, in->msg);
 	if (in->type == FKV_IN_MSG && in->msg->type == FKV_MSG_RETIRE)
 		sim_io_void(s, sim_key_of(in->msg->key), 0, in->msg->put_id);
+	if (in->type == FKV_IN_MSG && in->msg->type == FKV_MSG_PUT_PLAN)
+		sim_op(s, in->msg->op)->opened_ns = sim_clock(s, SIM_OWNER);
 	if (in->type == FKV_IN_CALL)
 		sim_client_called(s, in->call);
 	/* what ends the process without memory is no allocation of a step's */
 	fkv_assert(!fkv_out_reserve(&s->out, 4096));
 	s->in_core = 1 + SIM_OWNER;
-	fkv_owner_step(s->owner, s->now_ns, in, &s->out);
+	fkv_owner_step(s->owner, sim_clock(s, SIM_OWNER), in, &s->out);
 	s->in_core = 0;
 }
 
@@ -84,7 +91,7 @@ static void master_step(struct sim *s, struct fkv_msg *msg)
 	sim_books_got(s, msg);
 	fkv_assert(!fkv_out_reserve(&s->mout, 4096));
 	s->in_core = 1 + SIM_MASTER;
-	fkv_master_step(s->master, s->now_ns, msg, &s->mout);
+	fkv_master_step(s->master, sim_clock(s, SIM_MASTER), msg, &s->mout);
 	s->in_core = 0;
 	check_refused(s, type, held);
 	master_saw(s, from);
@@ -98,6 +105,9 @@ static void post(struct sim *s, struct sim_fifo *f, const struct fkv_msg *msg,
 
 	fkv_assert(p);
 	p->msg = *msg;
+	if (msg->deadline_ns)
+		p->msg.deadline_ns = sim_clock_left(s, SIM_OWNER,
+						    msg->deadline_ns);
 	if (msg->text) {
 		strncpy(p->text, msg->text, sizeof(p->text) - 1);
 		p->msg.text = p->text;
@@ -106,7 +116,7 @@ static void post(struct sim *s, struct sim_fifo *f, const struct fkv_msg *msg,
 	f->tail = &p->next;
 	f->last_ns = fkv_max_u64(f->last_ns,
 				 s->now_ns + sim_delay(s, 20 * FKV_MS));
-	sim_at(s, f->last_ns, type, 0, 0);
+	sim_at(s, f->last_ns, type, 0, s->life);
 }
 
 static struct sim_post *take(struct sim_fifo *f)
@@ -199,6 +209,9 @@ static void command(struct sim *s, struct fkv_cmd cmd)
 	case FKV_CMD_COPY:
 		sim_io_start(s, &cmd);
 		break;
+	case FKV_CMD_SHUT:
+		/* who maps the segment cannot be stopped */
+		break;
 	case FKV_CMD_EVICT:
 	case FKV_CMD_NR:
 		fkv_assert(!"handled before");
@@ -230,6 +243,8 @@ void sim_feed(struct sim *s, const struct fkv_in *in)
 {
 	struct sim_later *l;
 
+	if (s->down[SIM_OWNER])
+		return;
 	if (!s->frozen[SIM_OWNER] && !s->later) {
 		feed(s, in);
 		return;
@@ -257,19 +272,45 @@ void sim_feed_later(struct sim *s)
 	}
 }
 
-void sim_to_master(struct sim *s)
+/* The next one; NULL: of a session that is over, or for nobody. */
+static struct sim_post *receive(struct sim *s, struct sim_fifo *f,
+				enum sim_core core, uint64_t life)
 {
-	struct sim_post *p = take(&s->to_master);
+	struct sim_post *p;
 
+	s->n.path[SIM_PATH_LATE_MESSAGE] += life != s->life;
+	if (life != s->life)
+		return NULL;
+	p = take(f);
+	if (!s->down[core])
+		return p;
+	fkv_msg_done(&p->msg);
+	fkv_free(p);
+	return NULL;
+}
+
+void sim_to_master(struct sim *s, uint64_t life)
+{
+	struct sim_post *p = receive(s, &s->to_master, SIM_MASTER, life);
+
+	if (!p)
+		return;
+	if (p->msg.type == FKV_MSG_PUT_START ||
+	    p->msg.type == FKV_MSG_GET_START)
+		p->msg.deadline_ns = sim_clock_after(s, SIM_MASTER,
+						     p->msg.deadline_ns);
 	master_step(s, &p->msg);
 	fkv_free(p);
 }
 
-void sim_to_owner(struct sim *s)
+void sim_to_owner(struct sim *s, uint64_t life)
 {
-	struct sim_post *p = take(&s->to_owner);
-	struct fkv_in in = { .type = FKV_IN_MSG, .msg = &p->msg };
+	struct sim_post *p = receive(s, &s->to_owner, SIM_OWNER, life);
+	struct fkv_in in = { .type = FKV_IN_MSG };
 
+	if (!p)
+		return;
+	in.msg = &p->msg;
 	sim_feed(s, &in);
 	fkv_free(p);
 }
@@ -281,12 +322,17 @@ void sim_hits(struct sim *s, struct fkv_entry *e, uint64_t n)
 	sim_feed(s, &in);
 }
 
+/* By the world's clock. */
 static uint64_t deadline_of(const struct sim *s, enum sim_core core)
 {
-	if (s->frozen[core] || (!s->cfg.delayed && s->frozen[SIM_OWNER]))
+	uint64_t when;
+
+	if (s->frozen[core] || s->down[core] ||
+	    (!s->cfg.delayed && s->frozen[SIM_OWNER]))
 		return FKV_NEVER;
-	return core == SIM_OWNER ? fkv_owner_deadline(s->owner) :
+	when = core == SIM_OWNER ? fkv_owner_deadline(s->owner) :
 		fkv_master_deadline(s->master);
+	return sim_clock_when(s, core, when);
 }
 
 static uint64_t tick_at(struct sim *s, enum sim_core core)
@@ -320,7 +366,7 @@ static void tick_master(struct sim *s)
 	s->draining = true;
 	fkv_assert(!fkv_out_reserve(&s->mout, 4096));
 	s->in_core = 1 + SIM_MASTER;
-	fkv_master_tick(s->master, s->now_ns, &s->mout);
+	fkv_master_tick(s->master, sim_clock(s, SIM_MASTER), &s->mout);
 	s->in_core = 0;
 	master_saw(s, from);
 	master_outputs(s);
@@ -360,10 +406,16 @@ void sim_posts_done(struct sim *s)
 {
 	fifo_done(&s->to_master);
 	fifo_done(&s->to_owner);
+}
+
+void sim_later_done(struct sim *s)
+{
 	while (s->later) {
 		struct sim_later *l = s->later;
 
 		s->later = l->next;
+		fkv_call_free(l->in.call);
 		fkv_free(l);
 	}
+	s->later_tail = &s->later;
 }

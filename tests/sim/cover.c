@@ -39,7 +39,7 @@ static void take_ring(struct sim *s)
 	n[SIM_PATH_RING_BLOCKED_COMMIT] += r.blocked_commit;
 }
 
-void sim_cover_take(struct sim *s)
+void sim_cover_cores(struct sim *s)
 {
 	uint64_t *n = s->n.path;
 	struct fkv_owner_stats o;
@@ -50,7 +50,6 @@ void sim_cover_take(struct sim *s)
 	n[SIM_PATH_REFETCH] += o.refetches;
 	n[SIM_PATH_PERSIST_FAILED] += o.persist_failed;
 	n[SIM_PATH_BLOCKED] += o.blocked_waits;
-	s->n.steps += s->steps;
 	take_master(s);
 	take_ring(s);
 }

@@ -37,7 +37,12 @@
 	X(ALLOC_MASTER, "alloc-master")				\
 	X(KILL, "kill")						\
 	X(STALL, "stall")					\
-	X(PIN_RACE, "pin-race")
+	X(PIN_RACE, "pin-race")					\
+	X(CRASH_OWNER, "crash-owner")				\
+	X(CRASH_MASTER, "crash-master")				\
+	X(COPY_FAIL, "copy-fail")				\
+	X(COPY_SHORT, "copy-short")				\
+	X(COPY_SLOW, "copy-slow")
 
 #define SIM_PATHS(X)						\
 	X(GET_HIT, "get: hit in memory")			\
@@ -74,6 +79,15 @@
 	X(KILL_COPYING, "killed while a put is copied")		\
 	X(KILL_WAITING, "killed while a call waits")		\
 	X(KILL_EXPIRED, "killed with an expired put")		\
+	X(CRASH_HOLDING, "crash under a holder")		\
+	X(CRASH_PINNING, "crash under a pin")			\
+	X(CRASH_OPEN, "crash under an open put")		\
+	X(CRASH_WAITING, "crash while a call waits")		\
+	X(LATE_MESSAGE, "message of an ended session")		\
+	X(LATE_DONE, "completion for an earlier life")		\
+	X(LATE_WRITE, "write of an earlier life")		\
+	X(EXTENDED, "put: commit that an extend allows")	\
+	X(MEDDLED, "another client's put named")		\
 	X(SUM_ERROR, "checksum error")				\
 	X(REFETCH, "get asks the master again")			\
 	X(PERSIST_FAILED, "persist failed")			\
@@ -109,7 +123,7 @@ struct sim_cover {
 
 struct sim;
 
-void sim_cover_take(struct sim *s);	/* what the cores counted */
+void sim_cover_cores(struct sim *s);	/* what they counted so far */
 void sim_cover_add(struct sim_cover *to, const struct sim_cover *from);
 void sim_cover_print(const struct sim_cover *n);
 /* Was everything met? Says what was not. */

@@ -18,7 +18,7 @@ static struct sim_page *page_at(struct sim *s, uint64_t offset)
 {
 	sim_check(s, !(offset % SIM_PAGE) && offset / SIM_PAGE < s->cfg.pages,
 		  "offset %lu is not in the segment", offset);
-	return &s->page[offset / SIM_PAGE];
+	return &s->l->page[offset / SIM_PAGE];
 }
 
 void sim_readers(struct sim *s, uint64_t offset, uint64_t len, int add)
@@ -87,17 +87,18 @@ void sim_page_write(struct sim *s, const char *who, uint64_t op,
 
 struct sim_op *sim_op(struct sim *s, uint64_t op)
 {
-	if (op >= s->nr_ops) {
-		size_t n = s->nr_ops ? s->nr_ops : 1024;
+	if (op >= s->l->nr_ops) {
+		size_t n = s->l->nr_ops ? s->l->nr_ops : 1024;
 
 		while (n <= op)
 			n *= 2;
-		s->op = fkv_realloc(s->op, n * sizeof(*s->op));
-		fkv_assert(s->op);
-		memset(s->op + s->nr_ops, 0, (n - s->nr_ops) * sizeof(*s->op));
-		s->nr_ops = n;
+		s->l->op = fkv_realloc(s->l->op, n * sizeof(*s->l->op));
+		fkv_assert(s->l->op);
+		memset(s->l->op + s->l->nr_ops, 0,
+		       (n - s->l->nr_ops) * sizeof(*s->l->op));
+		s->l->nr_ops = n;
 	}
-	return &s->op[op];
+	return &s->l->op[op];
 }
 
 static void planned(struct sim *s, uint64_t id, const struct fkv_msg *msg)
@@ -142,10 +143,10 @@ static void written(struct sim *s, uint64_t id)
 
 static void quiet(struct sim *s, uint64_t extent)
 {
-	for (size_t i = 0; i < s->nr_ops; i++) {
-		if (!s->op[i].held || s->op[i].extent != extent)
+	for (size_t i = 0; i < s->l->nr_ops; i++) {
+		if (!s->l->op[i].held || s->l->op[i].extent != extent)
 			continue;
-		s->op[i].held = false;
+		s->l->op[i].held = false;
 		written(s, i);
 	}
 }
@@ -211,7 +212,7 @@ static void put_done(struct sim *s, const struct fkv_msg *msg)
 		  msg->put_id);
 	*v = (struct sim_version){
 		.key = op->key,
-		.tag = msg->op,
+		.tag = sim_tag(s, msg->op),
 		.len = op->len,
 	};
 	sim_check(s, !(op->flags & FLUXONKV_PUT_EXCL) ||

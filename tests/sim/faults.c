@@ -4,7 +4,7 @@
  *
  * Most faults are a matter of chance where they may happen; some come by an
  * actor of their own: freezes, jumps of time, devices that go and come back,
- * a time without memory, a client's death at any moment.
+ * a time without memory, a client's or a core's death at any moment.
  */
 #include "sim.h"
 
@@ -45,6 +45,10 @@ void sim_choose_faults(struct sim *s)
 	p[SIM_FAULT_KILL] = sometimes(s, 700, 300);
 	p[SIM_FAULT_STALL] = sometimes(s, 400, 300);
 	p[SIM_FAULT_PIN_RACE] = 50;
+	p[SIM_FAULT_CRASH_OWNER] = sometimes(s, 200, 100);
+	p[SIM_FAULT_CRASH_MASTER] = sometimes(s, 200, 100);
+	for (int f = SIM_FAULT_COPY_FAIL; f <= SIM_FAULT_COPY_SLOW; f++)
+		p[f] = sometimes(s, 200, 300);
 }
 
 /*
@@ -60,19 +64,34 @@ static void freeze(struct sim *s, enum sim_core core)
 {
 	uint64_t for_ns = 1 + sim_delay(s, 30 * FKV_SEC);
 
-	if (s->frozen[core])
+	if (s->frozen[core] || s->down[core])
 		return;
 	s->frozen[core] = true;
+	s->froze_ns[core] = s->now_ns;
 	s->thaw_ns[core] = s->now_ns + for_ns;
 	sim_at(s, s->thaw_ns[core], SIM_THAW, core, 0);
 }
 
+/* Some hosts stop as a whole, and their clocks with them. */
+static void clocks_stood(struct sim *s, enum sim_core core)
+{
+	uint64_t for_ns = s->now_ns - s->froze_ns[core];
+
+	if (sim_chance(s, 500))
+		return;
+	for (int i = 0; i < SIM_CORES; i++)
+		if (!s->cfg.delayed || i == (int)core)
+			sim_clock_stood(s, (enum sim_core)i, for_ns);
+}
+
 void sim_thaw(struct sim *s, enum sim_core core)
 {
-	if (!s->frozen[core])
+	/* it may be another freeze's, of an earlier life */
+	if (!s->frozen[core] || s->now_ns < s->thaw_ns[core])
 		return;
 	s->frozen[core] = false;
 	s->woke_ns = s->now_ns;
+	clocks_stood(s, core);
 	sim_say(s, "%s thaws", core == SIM_OWNER ? "owner" : "master");
 	if (core == SIM_OWNER)
 		sim_feed_later(s);
@@ -151,6 +170,12 @@ void sim_fault_act(struct sim *s, const struct sim_event *ev)
 	case SIM_ACTOR_KILL:
 		if (sim_fault(s, SIM_FAULT_KILL))
 			kill_one(s);
+		break;
+	case SIM_ACTOR_CRASH:
+		if (sim_fault(s, SIM_FAULT_CRASH_OWNER))
+			sim_crash(s, SIM_OWNER);
+		if (s->cfg.delayed && sim_fault(s, SIM_FAULT_CRASH_MASTER))
+			sim_crash(s, SIM_MASTER);
 		break;
 	}
 }

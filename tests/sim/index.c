@@ -98,6 +98,7 @@ static void pin(struct sim *s, struct sim_ientry *ie, uint64_t client,
 	*p = (struct sim_pin){
 		.id = s->next_pin++,
 		.client = client,
+		.life = s->life,
 		.entry = ie->entry,
 		.key = ie->key,
 		.put_id = ie->put_id,
@@ -121,10 +122,14 @@ static void unpin(struct sim *s, size_t i)
 	struct sim_ientry *ie = find(s, p.entry);
 
 	s->pin[i] = s->pin[--s->nr_pins];
-	sim_check(s, ie && ie->pins, "a pinned entry left the index");
-	ie->pins--;
+	if (p.life == s->life) {
+		sim_check(s, ie && ie->pins, "a pinned entry left the index");
+		ie->pins--;
+	}
+	sim_view(s, p.life);
 	sim_content(s, "unpin", p.key, p.put_id, p.offset, p.len);
 	sim_readers(s, p.offset, p.len, -1);
+	sim_view(s, s->life);
 }
 
 void sim_index_unpin(struct sim *s, uint64_t id)
@@ -160,7 +165,10 @@ void sim_index_read(struct sim *s)
 	struct sim_client *c = &s->client[sim_random(s, s->cfg.clients)];
 	struct sim_ientry *ie;
 
-	if (!s->nr_index || !c->up || s->ending)
+	if (!s->nr_index || !c->up || c->life != s->life || s->ending)
+		return;
+	/* of a daemon that is gone for longer nobody takes anything */
+	if (s->down[SIM_OWNER] && s->now_ns > s->down_ns + FKV_ALIVE_NS)
 		return;
 	ie = &s->index[sim_random(s, s->nr_index)];
 	if (ie->live && !ie->hidden)
@@ -186,7 +194,7 @@ enum fkv_evict_result sim_index_evict(struct sim *s, struct fkv_entry *e)
 		return ie->live ? FKV_EVICT_BUSY : FKV_EVICT_HELD;
 	}
 	/* a reader that pins between the peek and the retirement */
-	if (race && c->up && !s->ending)
+	if (race && c->up && c->life == s->life && !s->ending)
 		pin(s, ie, c->id, sim_delay(s, FKV_SEC));
 	kill_entry(s, ie);
 	if (!ie->pins) {
@@ -221,6 +229,19 @@ size_t sim_index_retired(const struct sim *s)
 	return n;
 }
 
+/* Pages of entries that the owner pins are in use, reply or not. */
+void sim_index_held(struct sim *s)
+{
+	for (size_t i = 0; i < s->nr_index; i++) {
+		struct sim_ientry *ie = &s->index[i];
+		uint64_t at = ie->offset / SIM_PAGE;
+
+		for (uint32_t k = 0; ie->entry->pins && k < sim_pages(ie->len);
+		     k++)
+			s->l->page[at + k].idle_ns = s->now_ns;
+	}
+}
+
 /* What the gateway tells ten times a second. */
 void sim_index_hits(struct sim *s)
 {
@@ -234,7 +255,11 @@ void sim_index_hits(struct sim *s)
 			sim_hits(s, ie->entry, ie->hits);
 			ie->hits = 0;
 		}
-		if (ie->live && ie->pins && !ie->entry->pins)
+		if (!ie->live || !ie->pins || ie->entry->pins)
+			continue;
+		if (ie->entry->pending)
+			ie->entry->read = true;
+		else
 			in.n += fkv_extent_bytes(ie->len);
 	}
 	sim_feed(s, &in);

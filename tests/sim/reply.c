@@ -11,7 +11,9 @@ static bool faulty(const struct sim *s)
 	for (int f = SIM_FAULT_READ_FAIL; f <= SIM_FAULT_DEVICE_GONE; f++)
 		if (s->n.fault[f])
 			return true;
-	return s->n.fault[SIM_FAULT_FREEZE_OWNER] ||
+	return s->n.path[SIM_PATH_LATE_WRITE] ||
+	       s->n.fault[SIM_FAULT_CRASH_MASTER] ||
+	       s->n.fault[SIM_FAULT_FREEZE_OWNER] ||
 	       s->n.fault[SIM_FAULT_FREEZE_MASTER] ||
 	       s->n.fault[SIM_FAULT_JUMP];
 }
@@ -30,9 +32,19 @@ static bool wait_error(struct sim *s, const struct sim_pend *p, int status)
 	}
 	if (status == -ETIMEDOUT) {
 		s->n.path[SIM_PATH_TIMEOUT]++;
-		return p->timeout_ns && s->now_ns >= p->deadline_ns;
+		return p->timeout_ns &&
+		       sim_clock(s, SIM_OWNER) >= p->deadline_ns;
 	}
 	return false;
+}
+
+/* A put that waits for room waits as long as it may, by any clock. */
+static bool waited(struct sim *s, const struct sim_pend *p)
+{
+	uint64_t most = fkv_min_u64(p->timeout_ns, FKV_SPACE_WAIT_MAX);
+
+	return p->called_ns <= s->woke_ns || s->frozen[SIM_OWNER] ||
+	       sim_clock(s, SIM_OWNER) >= p->began_ns + most / 100 * 97;
 }
 
 static bool room_error(struct sim *s, const struct sim_pend *p, int status,
@@ -45,8 +57,10 @@ static bool room_error(struct sim *s, const struct sim_pend *p, int status,
 	if (status == -ENOSPC) {
 		s->n.path[put ? SIM_PATH_PUT_NOSPACE :
 			  SIM_PATH_GET_NOSPACE]++;
+		if (put && !(flags & FLUXONKV_PUT_NOWAIT) && !waited(s, p))
+			return false;
 		if (!(flags & FLUXONKV_PUT_NOWAIT))
-			sim_books_no_room(s, p->deadline_ns - p->timeout_ns);
+			sim_books_no_room(s, p->called_ns);
 	}
 	return status == -ENOSPC || status == -EFBIG || status == -EDQUOT;
 }
@@ -111,12 +125,17 @@ static void began_put(struct sim *s, struct sim_client *c,
 	const struct sim_pend_item *it = &p->item[i];
 
 	if (!r->status) {
+		/* others of the batch may have waited for longer */
+		uint64_t opened = sim_op(s, r->id)->opened_ns;
+
 		fkv_assert(c->nr_puts < SIM_PUTS_MAX);
 		c->put[c->nr_puts++] = (struct sim_put){
 			.id = r->id,
 			.key = it->key,
 			.len = it->len,
 			.offset = r->offset,
+			.opened_ns = opened,
+			.until_ns = opened + FKV_PUT_OPEN_MAX,
 		};
 		sim_books_cap(s, c, false);
 		sim_at(s, s->now_ns + sim_delay(s, FKV_MS), SIM_WRITE,
@@ -140,18 +159,42 @@ static void began_put(struct sim *s, struct sim_client *c,
 			  r->status);
 }
 
+/* (P5) 60 s from its begin or last extend, by the owner's clock: no less. */
+static bool expired(struct sim *s, const struct sim_pend_item *it)
+{
+	return sim_clock(s, SIM_OWNER) >= it->until_ns;
+}
+
+/* And no more, but for a tick that comes late. */
+static void check_open(struct sim *s, const struct sim_pend *p,
+		       const struct sim_pend_item *it)
+{
+	uint64_t woke = sim_clock_at(s, SIM_OWNER, s->woke_ns);
+	uint64_t until = fkv_max_u64(it->until_ns, woke) + 100 * FKV_MS;
+
+	s->n.path[SIM_PATH_EXTENDED] += it->extended &&
+		p->began_ns > it->opened_ns + FKV_PUT_OPEN_MAX;
+	sim_check(s, p->began_ns <= until, "(P5) put %lu is committed after "
+		  "it was open for too long", it->id);
+}
+
 static void committed(struct sim *s, struct sim_client *c,
 		      const struct sim_pend *p, uint32_t i,
 		      const struct fluxonkv_result *r)
 {
 	const struct sim_pend_item *it = &p->item[i];
+	int copied = sim_op(s, it->id)->copied;
+
+	sim_check(s, !copied || r->status, "(1) put %lu is committed though "
+		  "its copy failed", it->id);
 
 	if (!r->status) {
 		struct sim_version *v = sim_version(s, r->version);
 
 		s->n.path[SIM_PATH_PUT]++;
-		sim_check(s, v && v->tag == it->id, "(3) commit of put %lu "
-			  "returns version %lx, which is another put's",
+		check_open(s, p, it);
+		sim_check(s, v && v->tag == sim_tag(s, it->id), "(3) commit "
+			  "of put %lu returns version %lx, which is another's",
 			  it->id, (uint64_t)r->version);
 		sim_check(s, sim_took_effect(s, it->key, r->version,
 					     p->began),
@@ -165,11 +208,16 @@ static void committed(struct sim *s, struct sim_client *c,
 			hold(s, c, it->key, r);
 		return;
 	}
-	s->n.path[SIM_PATH_EXPIRED_COMMIT] += r->status == -ETIMEDOUT &&
-		s->now_ns < p->deadline_ns;
-	/* ETIMEDOUT at once: the put had been open for more than 60 s */
-	sim_check(s, wait_error(s, p, r->status) || r->status == -EEXIST ||
-		  r->status == -ETIMEDOUT ||
+	if (r->status == -ETIMEDOUT && expired(s, it)) {
+		s->n.path[SIM_PATH_EXPIRED_COMMIT]++;
+		return;
+	}
+	sim_check(s, r->status != -ETIMEDOUT || sim_clock(s, SIM_OWNER) >=
+		  p->deadline_ns + FKV_TIMEOUT_GRACE,
+		  "(P5) put %lu is over before its time", it->id);
+	sim_check(s, r->status == -ETIMEDOUT ||
+		  wait_error(s, p, r->status) || r->status == -EEXIST ||
+		  (copied && r->status == copied) ||
 		  (r->status == -EDQUOT && it->flags & FLUXONKV_COMMIT_HOLD),
 		  "(9) commit of key %u returns %d", it->key, r->status);
 }
@@ -277,9 +325,31 @@ static void counted(struct sim *s, const struct sim_pend *p,
 		  most);
 }
 
+/* Its put is another's if it was ended since: then its time does not count. */
+static void extended(struct sim *s, struct sim_client *c,
+		     const struct sim_pend *p, const struct fluxonkv_result *r)
+{
+	sim_check(s, !r->status || (r->status == -ETIMEDOUT &&
+				    expired(s, &p->item[0])),
+		  "(P5) extend of put %lu returns %d", p->item[0].id,
+		  r->status);
+	for (uint32_t i = 0; !r->status && i < c->nr_puts; i++) {
+		if (c->put[i].id != p->item[0].id)
+			continue;
+		c->put[i].until_ns = sim_clock(s, SIM_OWNER) +
+			FKV_PUT_OPEN_MAX;
+		c->put[i].extended = true;
+	}
+}
+
 static void item(struct sim *s, struct sim_client *c, const struct sim_pend *p,
 		 uint32_t i, const struct fluxonkv_result *r)
 {
+	if (p->foreign) {
+		sim_check(s, r->status == -EINVAL, "(9) op %u of a put that "
+			  "is not its client's returns %d", p->op, r->status);
+		return;
+	}
 	switch (p->op) {
 	case FLUXONKV_OP_GET:
 		got(s, c, p, i, r);
@@ -302,9 +372,7 @@ static void item(struct sim *s, struct sim_client *c, const struct sim_pend *p,
 			  r->status);
 		break;
 	case FLUXONKV_OP_PUT_EXTEND:
-		sim_check(s, !r->status || r->status == -ETIMEDOUT ||
-			  r->status == -EINVAL, "(9) extend returns %d",
-			  r->status);
+		extended(s, c, p, r);
 		break;
 	}
 }
@@ -328,15 +396,15 @@ void sim_reply(struct sim *s, struct fkv_call *call)
 	c->pend[at] = c->pend[--c->nr_pends];
 	sim_say(s, "client %lu reply to %lu: %d, first %d", c->id, call->id,
 		call->status, call->nr ? call->items[0].res.status : 0);
-	if (p.op == FLUXONKV_OP_LIST)
+	if (call->status == -ENOMEM && sim_out_of_memory(s, c->came_ns))
+		; /* there was none for the client, so it is not known */
+	else if (p.op == FLUXONKV_OP_LIST)
 		listed(s, &p, call);
 	else if (p.op == FLUXONKV_OP_COUNT)
 		counted(s, &p, call);
 	else
-		sim_check(s, !call->status ||
-			  (call->status == -ENOMEM &&
-			   sim_out_of_memory(s, c->came_ns)),
-			  "(9) call of op %u returns %d", p.op, call->status);
+		sim_check(s, !call->status, "(9) call of op %u returns %d",
+			  p.op, call->status);
 	for (uint32_t i = 0; i < call->nr && p.op != FLUXONKV_OP_LIST; i++)
 		item(s, c, &p, i, &call->items[i].res);
 	fkv_call_free(call);
@@ -344,14 +412,17 @@ void sim_reply(struct sim *s, struct fkv_call *call)
 
 void sim_deadlines(struct sim *s)
 {
-	if (s->frozen[SIM_OWNER])
+	uint64_t now = sim_clock(s, SIM_OWNER);
+	uint64_t woke = sim_clock_at(s, SIM_OWNER, s->woke_ns);
+
+	if (s->frozen[SIM_OWNER] || s->down[SIM_OWNER])
 		return;
 	for (uint32_t i = 0; i < s->cfg.clients; i++) {
 		struct sim_client *c = &s->client[i];
 
 		for (uint32_t k = 0; c->up && k < c->nr_pends; k++)
 			sim_check(s, c->pend[k].deadline_ns == FKV_NEVER ||
-				  s->now_ns <= fkv_max_u64(s->woke_ns,
+				  now <= fkv_max_u64(woke,
 				  c->pend[k].deadline_ns) + 100 * FKV_MS,
 				  "(9) call %lu of op %u was not answered by "
 				  "its deadline", c->pend[k].id,

@@ -28,6 +28,7 @@
 #define SIM_IOS_MAX	512u
 #define SIM_HEADER	0xfffffff0u	/* key of a header page on disk */
 #define SIM_DROPS_MAX	1024u
+#define SIM_LIVES_MAX	16u
 
 /*
  * Who acts on its own. What an actor does for the n-th time, and when, follows
@@ -41,6 +42,7 @@ enum sim_actor {
 	SIM_ACTOR_DEVICE,
 	SIM_ACTOR_ALLOC,
 	SIM_ACTOR_KILL,
+	SIM_ACTOR_CRASH,
 	SIM_ACTORS,
 };
 
@@ -105,13 +107,14 @@ enum sim_event_type {
 	SIM_ACT,			/* a: actor; b: number of its act */
 	SIM_WRITE,			/* a: client; b: put id */
 	SIM_IO,				/* a: slot; b: its use */
-	SIM_TO_MASTER,
-	SIM_TO_OWNER,
+	SIM_TO_MASTER,			/* b: life that it is of */
+	SIM_TO_OWNER,			/* b: the same */
 	SIM_SCAN,
 	SIM_HITS,
 	SIM_UNPIN,			/* a: pin id */
 	SIM_THAW,			/* a: core */
 	SIM_DEVICE_BACK,		/* a: device */
+	SIM_RESTART,
 };
 
 struct sim_event {
@@ -131,6 +134,8 @@ struct sim_op {
 	uint8_t class;
 	bool writer;			/* its pages are its to write */
 	bool held;			/* revoked, waits for QUIET */
+	int copied;			/* how its copy ended */
+	uint64_t opened_ns;		/* its plan came: owner's clock */
 };
 
 struct sim_version {
@@ -168,7 +173,7 @@ struct sim_pin {
 	uint64_t id;
 	uint64_t client;
 	size_t ientry_id;
-	uint32_t key;
+	uint32_t key, life;
 	uint64_t put_id, offset, len;
 	struct fkv_entry *entry;
 };
@@ -190,7 +195,7 @@ struct sim_io {
 	enum sim_io_type type;
 	uint64_t token, offset, len, seed, put_id, vpos, entry_len, from;
 	uint64_t skip_vpos, skip_len;
-	uint32_t shard, pages, most, chunks;
+	uint32_t shard, pages, most, chunks, life;
 	int res;
 	bool *moved;
 	struct sim_arena *arena;
@@ -213,6 +218,8 @@ struct sim_put {
 	uint64_t len, offset;
 	uint32_t written;		/* pages */
 	bool stalled;
+	uint64_t opened_ns, until_ns;	/* by the owner's clock */
+	bool extended;
 };
 
 struct sim_held {
@@ -223,6 +230,8 @@ struct sim_held {
 struct sim_pend_item {
 	uint32_t key;
 	uint64_t len, id;
+	uint64_t opened_ns, until_ns;	/* of a put */
+	bool extended;
 	uint32_t flags;
 };
 
@@ -231,14 +240,18 @@ struct sim_pend {
 	uint16_t op, flags;
 	uint32_t nr;
 	uint64_t began;			/* seq */
-	uint64_t asked_ns, deadline_ns;	/* deadline: since the owner has it */
+	bool foreign;			/* names what is not its client's */
+	uint64_t asked_ns;
+	uint64_t called_ns;		/* the owner has it since then */
+	uint64_t began_ns, deadline_ns;	/* the same by the owner's clock */
 	uint64_t timeout_ns;
 	struct sim_pend_item item[SIM_BATCH_MAX];
 };
 
 struct sim_client {
 	bool up;
-	uint64_t id;			/* of this life */
+	uint64_t id;			/* of this connection */
+	uint32_t life;			/* of the owner that it knows */
 	uint32_t uid;
 	uint64_t came_ns;
 	uint64_t counted;		/* pinned bytes, as last told */
@@ -264,6 +277,26 @@ struct sim_fifo {
 	uint64_t last_ns;
 };
 
+/*
+ * One life of the cores, from start to crash: its segment, which those who
+ * mapped it keep, and what its op ids and versions stand for.
+ */
+struct sim_life {
+	struct sim_page *page;
+	struct sim_op *op;
+	size_t nr_ops;
+	uint64_t epoch;
+	struct sim_version *version;	/* by counter of the put id */
+	size_t nr_versions;
+};
+
+/* A core's own time: it runs faster or slower, and began anywhere. */
+struct sim_clock {
+	uint64_t since_ns;		/* when the world's was this, */
+	uint64_t first_ns;		/* it was that */
+	uint64_t rate;			/* of 1,024 */
+};
+
 /* An input that waits for a frozen owner. */
 struct sim_later {
 	struct fkv_in in;
@@ -284,7 +317,12 @@ struct sim {
 	bool draining;
 	uint64_t tick_for[SIM_CORES], tick_at[SIM_CORES];
 	bool frozen[SIM_CORES];
-	uint64_t thaw_ns[SIM_CORES];
+	uint64_t froze_ns[SIM_CORES], thaw_ns[SIM_CORES];
+	struct sim_clock clock[SIM_CORES];
+	bool down[SIM_CORES];		/* crashed */
+	uint64_t down_ns, restart_ns;
+	uint64_t epoch;			/* what the epoch file says */
+	uint64_t late;			/* completions for an earlier life */
 	uint64_t woke_ns;		/* after the last freeze or jump */
 	struct sim_later *later, **later_tail;
 	bool gone[FKV_DEVICES_MAX];
@@ -300,14 +338,12 @@ struct sim {
 	uint64_t event_id, event_children;
 	uint32_t acts[SIM_ACTORS];	/* so far */
 
-	struct sim_page *page;
+	struct sim_life lives[SIM_LIVES_MAX];
+	uint32_t life;			/* the cores' */
+	struct sim_life *l;		/* whose segment and ops are meant */
 	struct sim_disk disk[FKV_SHARDS_MAX];
 	struct fkv_key *key[SIM_KEYS_MAX];
 
-	struct sim_op *op;
-	size_t nr_ops;
-	struct sim_version *version;	/* by counter of the put id */
-	size_t nr_versions;
 	struct sim_history history[SIM_KEYS_MAX];
 
 	struct sim_ientry *index;
@@ -368,6 +404,33 @@ bool sim_try(const struct sim_config *cfg, bool quiet);
 void sim_run(const struct sim_config *cfg, struct sim_cover *total);
 extern struct sim *sim_running;
 
+/* lives.c: cores start, crash and start again */
+void sim_life_begin(struct sim *s);
+void sim_life_end(struct sim *s);
+void sim_crash(struct sim *s, enum sim_core core);
+void sim_restart(struct sim *s);
+/* Is its owner there, and still the one that it knows? */
+bool sim_connected(const struct sim *s, const struct sim_client *c);
+/* From now on the segment and ops of @life are meant. */
+void sim_view(struct sim *s, uint32_t life);
+/* What a page says that op @op of the life that is meant wrote. */
+uint64_t sim_tag(const struct sim *s, uint64_t op);
+
+/* clock.c: what a core takes for the time, now and at @world_ns; and back */
+void sim_clocks_start(struct sim *s);
+uint64_t sim_clock(const struct sim *s, enum sim_core core);
+uint64_t sim_clock_at(const struct sim *s, enum sim_core core,
+		      uint64_t world_ns);
+uint64_t sim_clock_when(const struct sim *s, enum sim_core core,
+			uint64_t core_ns);
+/* It stood still for so long, up to now. */
+void sim_clock_stood(struct sim *s, enum sim_core core, uint64_t for_ns);
+/* A time is told to the other core as what is left of it. */
+uint64_t sim_clock_left(const struct sim *s, enum sim_core core,
+			uint64_t core_ns);
+uint64_t sim_clock_after(const struct sim *s, enum sim_core core,
+			 uint64_t left_ns);
+
 /* options.c: the command line, and the one that runs this configuration */
 void sim_options(int argc, char **argv, struct sim_config *cfg,
 		 struct sim_args *args);
@@ -402,12 +465,13 @@ bool sim_out_of_memory(const struct sim *s, uint64_t since_ns);
 /* cores.c: one input to a core, and all that follows from it */
 void sim_feed(struct sim *s, const struct fkv_in *in);
 void sim_feed_later(struct sim *s);
-void sim_to_master(struct sim *s);
-void sim_to_owner(struct sim *s);
+void sim_to_master(struct sim *s, uint64_t life);
+void sim_to_owner(struct sim *s, uint64_t life);
 bool sim_tick_due(struct sim *s, uint64_t before_ns);
 void sim_tick(struct sim *s);
 void sim_hits(struct sim *s, struct fkv_entry *e, uint64_t n);
 void sim_posts_done(struct sim *s);
+void sim_later_done(struct sim *s);
 
 /* extents.c: pages, and who may touch them */
 uint32_t sim_pages(uint64_t len);
@@ -460,6 +524,7 @@ void sim_index_unpin(struct sim *s, uint64_t pin);
 void sim_index_client_gone(struct sim *s, uint64_t client);
 uint64_t sim_index_pinned(const struct sim *s, uint64_t client);
 void sim_index_hits(struct sim *s);
+void sim_index_held(struct sim *s);
 void sim_index_check(struct sim *s);
 
 /* storage.c: SSD, hash and copy threads */
@@ -468,6 +533,8 @@ void sim_io_event(struct sim *s, const struct sim_event *ev);
 void sim_io_void(struct sim *s, uint32_t key, uint64_t from, uint64_t to);
 void sim_flip(struct sim *s);
 void sim_io_device_gone(struct sim *s, uint32_t device);
+/* Some of what is under way ends only in the next life. */
+void sim_io_linger(struct sim *s);
 void sim_io_committed(struct sim *s, const struct fkv_msg *msg);
 bool sim_io_copies(const struct sim *s, uint64_t token);
 bool sim_io_reads_into(const struct sim *s, uint64_t token);

@@ -20,7 +20,7 @@ static uint64_t sum(struct sim *s, const struct sim_io *io)
 	uint64_t h = io->seed;
 
 	for (uint32_t i = 0; i < io->pages; i++) {
-		struct sim_word w = s->page[io->offset / SIM_PAGE + i].w;
+		struct sim_word w = s->l->page[io->offset / SIM_PAGE + i].w;
 
 		h = mix(mix(mix(h, w.tag), w.key), w.page);
 	}
@@ -48,6 +48,7 @@ void sim_io_void(struct sim *s, uint32_t key, uint64_t from, uint64_t to)
 		struct sim_io *io = &s->io[i];
 
 		if (io->used && io->type == SIM_IO_READ &&
+		    io->life == s->life &&
 		    (key == SIM_HEADER || sim_op(s, io->token)->key == key) &&
 		    io->put_id >= from && io->put_id <= to)
 			io->unused = true;
@@ -70,7 +71,7 @@ static void check_alone(struct sim *s, const struct sim_io *me, uint64_t vpos,
 		const struct sim_io *io = &s->io[i];
 
 		if (!io->used || io == me || io->shard != me->shard ||
-		    io->type > SIM_IO_WRITE ||
+		    io->type > SIM_IO_WRITE || io->life != me->life ||
 		    !overlap(at, len, io->vpos % ring_bytes(s),
 			     io->entry_len))
 			continue;
@@ -87,10 +88,14 @@ static void disk_write(struct sim *s, struct sim_io *io, uint64_t vpos,
 		       struct sim_word w)
 {
 	uint64_t i = disk_page(s, vpos);
+	bool late = io->life != s->life;
 
-	check_alone(s, io, vpos, SIM_PAGE);
+	/* what a dead process had given to the disk knows no ring of today's */
+	s->n.path[SIM_PATH_LATE_WRITE] += late;
+	if (!late)
+		check_alone(s, io, vpos, SIM_PAGE);
 	s->disk[io->shard].page[i] = w;
-	s->disk[io->shard].spoiled[i] = false;
+	s->disk[io->shard].spoiled[i] = late;
 }
 
 /* It says that it wrote page @i: there, or nowhere, or somewhere else. */
@@ -99,7 +104,8 @@ static void disk_write_faulty(struct sim *s, struct sim_io *io, uint64_t vpos,
 {
 	struct sim_disk *d = &s->disk[io->shard];
 
-	check_alone(s, io, vpos, SIM_PAGE);
+	if (io->life == s->life)
+		check_alone(s, io, vpos, SIM_PAGE);
 	d->spoiled[disk_page(s, vpos)] = true;
 	if (io->fault == SIM_FAULT_WRITE_LOST)
 		return;
@@ -140,9 +146,10 @@ static void move_page(struct sim *s, struct sim_io *io, uint32_t i)
 		     io->fault == SIM_FAULT_WRITE_MISDIRECT) &&
 		    sim_chance(s, 500))
 			disk_write_faulty(s, io, vpos,
-					  s->page[memory / SIM_PAGE].w);
+					  s->l->page[memory / SIM_PAGE].w);
 		else
-			disk_write(s, io, vpos, s->page[memory / SIM_PAGE].w);
+			disk_write(s, io, vpos,
+				   s->l->page[memory / SIM_PAGE].w);
 		break;
 	case SIM_IO_COPY:
 		sim_page_write(s, "copy", io->token, memory,
@@ -206,6 +213,10 @@ static const enum sim_fault write_faults[] = {
 	SIM_FAULT_WRITE_NOSPACE,
 };
 
+static const enum sim_fault copy_faults[] = {
+	SIM_FAULT_COPY_FAIL, SIM_FAULT_COPY_SHORT,
+};
+
 static void draw_fault(struct sim *s, struct sim_io *io,
 		       const enum sim_fault *list, size_t n)
 {
@@ -235,6 +246,8 @@ static void faults(struct sim *s, struct sim_io *io)
 		draw_fault(s, io, read_faults, FKV_ARRAY_SIZE(read_faults));
 	else if (io->type == SIM_IO_WRITE)
 		draw_fault(s, io, write_faults, FKV_ARRAY_SIZE(write_faults));
+	else if (io->type == SIM_IO_COPY)
+		draw_fault(s, io, copy_faults, FKV_ARRAY_SIZE(copy_faults));
 	switch (io->fault) {
 	case SIM_FAULT_READ_FAIL:
 	case SIM_FAULT_WRITE_FAIL:
@@ -247,6 +260,13 @@ static void faults(struct sim *s, struct sim_io *io)
 		io->most = (uint32_t)sim_random(s, io->pages);
 		io->res = io->fault == SIM_FAULT_WRITE_NOSPACE ? -ENOSPC :
 			-EIO;
+		break;
+	/* no memory for the work; its pages cannot be read */
+	case SIM_FAULT_COPY_FAIL:
+	case SIM_FAULT_COPY_SHORT:
+		io->most = io->fault == SIM_FAULT_COPY_FAIL ? 0 :
+			(uint32_t)sim_random(s, io->pages);
+		io->res = io->fault == SIM_FAULT_COPY_FAIL ? -ENOMEM : -EFAULT;
 		break;
 	case SIM_FAULT_READ_TORN:
 	case SIM_FAULT_WRITE_TORN:
@@ -267,6 +287,20 @@ void sim_io_device_gone(struct sim *s, uint32_t device)
 			io_gone(s, &s->io[i]);
 }
 
+void sim_io_linger(struct sim *s)
+{
+	for (size_t i = 0; i < SIM_IOS_MAX; i++) {
+		struct sim_io *io = &s->io[i];
+		uint64_t until = s->restart_ns + sim_delay(s, 20 * FKV_SEC);
+
+		if (!io->used || io->life != s->life || sim_chance(s, 300))
+			continue;
+		io->chunks++;
+		sim_at(s, until, SIM_IO, i, io->use);
+		s->io_until_ns = fkv_max_u64(s->io_until_ns, until);
+	}
+}
+
 static uint64_t io_time(struct sim *s, const struct sim_io *io)
 {
 	uint64_t max = 2 * FKV_MS;
@@ -275,13 +309,30 @@ static uint64_t io_time(struct sim *s, const struct sim_io *io)
 		max = 14 * FKV_SEC;
 	if (io->type == SIM_IO_WRITE && sim_fault(s, SIM_FAULT_WRITE_SLOW))
 		max = 40 * FKV_SEC;
+	if (io->type == SIM_IO_COPY && sim_fault(s, SIM_FAULT_COPY_SLOW))
+		max = 4 * FKV_SEC;
 	return sim_delay(s, max);
+}
+
+/* What an earlier life's op of that number does ends at the worst moment. */
+static void meet(struct sim *s, uint64_t token, uint64_t within_ns)
+{
+	for (size_t i = 0; s->life && i < SIM_IOS_MAX; i++) {
+		struct sim_io *io = &s->io[i];
+
+		if (!io->used || io->life == s->life || io->token != token)
+			continue;
+		io->chunks = 1;
+		sim_at(s, s->now_ns + sim_random(s, within_ns + 1), SIM_IO, i,
+		       io->use);
+	}
 }
 
 static void schedule(struct sim *s, struct sim_io *io, uint64_t slot)
 {
 	uint64_t took = io_time(s, io);
 
+	meet(s, io->token, took);
 	io->began_ns = s->now_ns;
 	s->io_until_ns = fkv_max_u64(s->io_until_ns, s->now_ns + took);
 	io->chunks = 1 + (uint32_t)sim_random(s, 4);
@@ -314,6 +365,7 @@ void sim_io_start(struct sim *s, struct fkv_cmd *cmd)
 	struct sim_io *io = io_new(s, &slot);
 
 	io->type = type[cmd->type];
+	io->life = s->life;
 	io->token = cmd->token;
 	io->offset = cmd->offset;
 	io->len = cmd->len;
@@ -360,6 +412,21 @@ static void read_ends(struct sim *s, const struct sim_io *io,
 		  "(8) a good copy of %lx fails its checksum", io->put_id);
 }
 
+/*
+ * Its issuer is no more. The next one has tokens of its own, and must see
+ * that this is none of them.
+ */
+static void done_late(struct sim *s, const struct sim_io *io,
+		      struct fkv_in *in)
+{
+	if (s->down[SIM_OWNER])
+		return;
+	in->token |= (uint64_t)(s->life - io->life) << 32;
+	s->n.path[SIM_PATH_LATE_DONE]++;
+	s->late++;
+	sim_feed(s, in);
+}
+
 static void complete(struct sim *s, struct sim_io *io)
 {
 	static const enum fkv_in_type type[] = {
@@ -374,6 +441,8 @@ static void complete(struct sim *s, struct sim_io *io)
 		.res = io->res,
 	};
 
+	if (io->type == SIM_IO_COPY)
+		sim_op(s, io->token)->copied = io->res;
 	/* what failed did only part of its work */
 	move(s, io, !io->res || io->most < io->pages);
 	if (io->type != SIM_IO_COPY)
@@ -384,7 +453,10 @@ static void complete(struct sim *s, struct sim_io *io)
 	fkv_free(io->moved);
 	io->moved = NULL;
 	io->used = false;
-	if (io->type == SIM_IO_READ)
+	sim_view(s, s->life);
+	if (io->life != s->life || s->down[SIM_OWNER])
+		done_late(s, io, &in);
+	else if (io->type == SIM_IO_READ)
 		read_ends(s, io, &in);
 	else
 		sim_feed(s, &in);
@@ -396,16 +468,19 @@ void sim_io_event(struct sim *s, const struct sim_event *ev)
 
 	if (!io->used || io->use != ev->b)
 		return;
+	sim_view(s, io->life);
 	if (--io->chunks)
 		move(s, io, false);
 	else
 		complete(s, io);
+	sim_view(s, s->life);
 }
 
 bool sim_io_reads_into(const struct sim *s, uint64_t token)
 {
 	for (size_t i = 0; i < SIM_IOS_MAX; i++)
 		if (s->io[i].used && s->io[i].token == token &&
+		    s->io[i].life == s->life &&
 		    (s->io[i].type == SIM_IO_READ ||
 		     s->io[i].type == SIM_IO_COPY))
 			return true;
@@ -428,7 +503,7 @@ bool sim_io_copies(const struct sim *s, uint64_t token)
 {
 	for (size_t i = 0; i < SIM_IOS_MAX; i++)
 		if (s->io[i].used && s->io[i].token == token &&
-		    s->io[i].type == SIM_IO_COPY)
+		    s->io[i].life == s->life && s->io[i].type == SIM_IO_COPY)
 			return true;
 	return false;
 }

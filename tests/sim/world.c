@@ -51,6 +51,31 @@ static void choose_tiny_ring(struct sim *s)
 	c->client_cap = c->uid_cap = 0;
 }
 
+/* Several fetches of a key at a time, slow ones, and not all of them good. */
+static void choose_bad_reads(struct sim *s)
+{
+	struct sim_config *c = &s->cfg;
+
+	if (!sim_chance(s, 30))
+		return;
+	c->pages = 64;
+	c->keys = 10;
+	c->clients = SIM_CLIENTS_MAX;
+	c->devices = 1;
+	c->shards = 2;
+	c->ring_pages = 256;
+	c->value_pages = 12;
+	c->delayed = true;
+	c->p_get = 60;
+	c->p_put = 8;
+	c->pace_ns = 20 * FKV_MS;
+	c->client_cap = c->uid_cap = 0;
+	for (int f = SIM_FAULT_READ_FAIL; f <= SIM_FAULT_WRITE_NOSPACE; f++)
+		c->p[f] = 0;
+	c->p[SIM_FAULT_READ_FLIP] = c->p[SIM_FAULT_READ_FAIL] = 150;
+	c->p[SIM_FAULT_READ_SLOW] = 500;
+}
+
 static void choose(struct sim *s)
 {
 	static const uint64_t paces[] = {
@@ -83,6 +108,7 @@ static void choose(struct sim *s)
 	/* a put must be able to grow old */
 	if (c->pace_ns >= 300 * FKV_MS)
 		c->p[SIM_FAULT_KILL] = c->p[SIM_FAULT_KILL] / 5;
+	choose_bad_reads(s);
 }
 
 static void make_keys(struct sim *s)
@@ -102,65 +128,13 @@ static void make_keys(struct sim *s)
 	}
 }
 
-static void make_ring(struct sim *s)
+static void make_disks(struct sim *s)
 {
-	struct fkv_ring_config rc = { .nr_devices = s->cfg.devices };
-	uint32_t n = s->cfg.devices * s->cfg.shards;
-
-	if (!n)
-		return;
-	for (uint32_t d = 0; d < rc.nr_devices; d++)
-		rc.device[d] = (struct fkv_ring_device_config){
-			.nr_shards = s->cfg.shards,
-			.ring_size = s->cfg.ring_pages * SIM_PAGE,
-			.unit = s->cfg.unit,
-		};
-	fkv_assert(!fkv_ring_create(&rc, &s->ring));
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < s->cfg.devices * s->cfg.shards; i++) {
 		s->disk[i].page = fkv_zalloc(s->cfg.ring_pages *
 					     sizeof(struct sim_word));
 		s->disk[i].spoiled = fkv_zalloc(s->cfg.ring_pages);
 	}
-}
-
-/* The least of the caps that there are. */
-static uint64_t hold_limit(const struct sim *s)
-{
-	if (!s->cfg.client_cap || !s->cfg.uid_cap)
-		return s->cfg.client_cap + s->cfg.uid_cap;
-	return fkv_min_u64(s->cfg.client_cap, s->cfg.uid_cap);
-}
-
-static void make_cores(struct sim *s)
-{
-	struct fkv_owner_config oc = {
-		.client_cap = s->cfg.client_cap,
-		.uid_cap = s->cfg.uid_cap,
-		.hold_limit = sim_chance(s, 500) ? hold_limit(s) : 0,
-		.put_limit = sim_chance(s, 500) ? fkv_master_put_limit(
-			s->cfg.pages * SIM_PAGE) : 0,
-		.ring = s->ring,
-		.ring_devices = s->cfg.devices,
-		.ring_shards = s->cfg.devices * s->cfg.shards,
-	};
-	struct fkv_master_config mc = {
-		.segment_bytes = s->cfg.pages * SIM_PAGE,
-		.epoch = 1,
-		.shards = oc.ring_shards,
-		.first = s->cfg.first,
-	};
-	struct fkv_msg state = {
-		.type = FKV_MSG_SSD_STATE,
-		.n = s->cfg.devices,
-	};
-
-	fkv_assert(!fkv_owner_create(&oc, &s->owner));
-	fkv_assert(!fkv_master_create(&mc, &s->master));
-	fkv_master_step(s->master, 0, &state, &s->mout);
-	s->devices_on = s->cfg.devices;
-	s->later_tail = &s->later;
-	s->to_master.tail = &s->to_master.head;
-	s->to_owner.tail = &s->to_owner.head;
 }
 
 static bool alloc_fails(size_t size)
@@ -202,10 +176,9 @@ static struct sim *sim_create(const struct sim_config *cfg)
 	s->next_pin = 1;
 	choose(s);
 	say_config(s);
-	s->page = fkv_zalloc(s->cfg.pages * sizeof(*s->page));
 	make_keys(s);
-	make_ring(s);
-	make_cores(s);
+	make_disks(s);
+	sim_life_begin(s);
 	for (uint32_t i = 0; i < s->cfg.clients; i++)
 		sim_client_start(s, i);
 	sim_at(s, s->now_ns, SIM_HITS, 0, 0);
@@ -216,16 +189,18 @@ static struct sim *sim_create(const struct sim_config *cfg)
 	return s;
 }
 
-static void sim_free(struct sim *s)
+static void sim_free(struct sim *s, struct sim_cover *total)
 {
 	fkv_alloc_fail = NULL;
-	sim_posts_done(s);
 	sim_io_done_all(s);
-	fkv_owner_free(s->owner);
-	fkv_master_free(s->master);
-	fkv_ring_free(s->ring);
-	fkv_out_done(&s->out);
-	fkv_out_done(&s->mout);
+	sim_life_end(s);
+	s->n.steps += s->steps;
+	sim_cover_add(total, &s->n);
+	for (uint32_t i = 0; i <= s->life; i++) {
+		fkv_free(s->lives[i].page);
+		fkv_free(s->lives[i].op);
+		fkv_free(s->lives[i].version);
+	}
 	for (uint32_t i = 0; i < FKV_SHARDS_MAX; i++) {
 		fkv_free(s->disk[i].page);
 		fkv_free(s->disk[i].spoiled);
@@ -235,11 +210,7 @@ static void sim_free(struct sim *s)
 		fkv_free(s->history[k].at);
 	}
 	fkv_free(s->heap);
-	fkv_free(s->page);
-	fkv_free(s->op);
-	fkv_free(s->extent);
 	fkv_free(s->persist);
-	fkv_free(s->version);
 	fkv_free(s->index);
 	fkv_free(s->pin);
 	fkv_free(s);
@@ -250,6 +221,8 @@ static void scan(struct sim *s)
 	struct fkv_in in = { .type = FKV_IN_SCANNED };
 
 	s->scan_armed = false;
+	if (s->down[SIM_OWNER])
+		return;
 	while ((in.entry = sim_index_scanned(s)))
 		sim_feed(s, &in);
 	if (!sim_index_retired(s))
@@ -289,6 +262,9 @@ static bool put_off(struct sim *s, const struct sim_event *ev)
 		return false;
 	if (!s->frozen[core])
 		return false;
+	/* of an ended session: nobody waits for it */
+	if (ev->type != SIM_SCAN && ev->type != SIM_HITS && ev->b != s->life)
+		return false;
 	sim_at(s, s->thaw_ns[core], ev->type, ev->a, ev->b);
 	return true;
 }
@@ -306,16 +282,17 @@ static void handle(struct sim *s, const struct sim_event *ev)
 		sim_io_event(s, ev);
 		break;
 	case SIM_TO_MASTER:
-		sim_to_master(s);
+		sim_to_master(s, ev->b);
 		break;
 	case SIM_TO_OWNER:
-		sim_to_owner(s);
+		sim_to_owner(s, ev->b);
 		break;
 	case SIM_SCAN:
 		scan(s);
 		break;
 	case SIM_HITS:
-		sim_index_hits(s);
+		if (!s->down[SIM_OWNER])
+			sim_index_hits(s);
 		sim_at(s, s->now_ns + 100 * FKV_MS, SIM_HITS, 0, 0);
 		break;
 	case SIM_UNPIN:
@@ -326,6 +303,9 @@ static void handle(struct sim *s, const struct sim_event *ev)
 		break;
 	case SIM_DEVICE_BACK:
 		sim_device_back(s, ev->a);
+		break;
+	case SIM_RESTART:
+		sim_restart(s);
 		break;
 	}
 }
@@ -363,10 +343,12 @@ static void run_until(struct sim *s, uint64_t until_ns)
 	s->now_ns = fkv_max_u64(s->now_ns, until_ns);
 }
 
-/* Faults stop; who is frozen thaws, slow I/O ends. */
+/* Faults stop; who is down starts, who is frozen thaws, slow I/O ends. */
 static void heal(struct sim *s)
 {
 	s->ending = true;
+	if (s->down[SIM_OWNER] || s->down[SIM_MASTER])
+		run_until(s, s->restart_ns);
 	for (int core = 0; core < SIM_CORES; core++)
 		if (s->frozen[core])
 			run_until(s, s->thaw_ns[core]);
@@ -415,7 +397,5 @@ void sim_run(const struct sim_config *cfg, struct sim_cover *total)
 		;
 	s->end_ns = s->now_ns;
 	end(s);
-	sim_cover_take(s);
-	sim_cover_add(total, &s->n);
-	sim_free(s);
+	sim_free(s, total);
 }

@@ -194,6 +194,29 @@ START_TEST(an_error_ends_the_request_once_and_the_thread_lives)
 }
 END_TEST
 
+/* S11, G6: the kernel has many names for a range that is no good */
+START_TEST(bad_range_is_eio_whatever_the_kernel_calls_it)
+{
+	static const int bad[] = { -ENODATA, -EILSEQ, -EREMOTEIO, -ENOLINK,
+				   -EBADE, -ETIMEDOUT, -EBADMSG, -EUCLEAN };
+	static const int other[] = { -ENXIO, -ENODEV, -ENOSPC, -ENOMEM };
+	struct fkv_io_request r;
+	int error;
+
+	setup_shim(_i, shim_error, &error);
+	r = device_request(FKV_IO_READ, 1, 0, 4096);
+	for (size_t i = 0; i < FKV_ARRAY_SIZE(bad); i++) {
+		error = bad[i];
+		ck_assert_int_eq(device_run(&r).res, -EIO);
+	}
+	for (size_t i = 0; i < FKV_ARRAY_SIZE(other); i++) {
+		error = other[i];
+		ck_assert_int_eq(device_run(&r).res, other[i]);
+	}
+	device_teardown();
+}
+END_TEST
+
 START_TEST(end_of_file_ends_a_read)
 {
 	struct fkv_io_request r;
@@ -352,6 +375,8 @@ static void add_device_tests(TCase *tc)
 		busy_and_interrupted_transfers_are_sent_again, 0, CASES);
 	tcase_add_loop_test(tc,
 		an_error_ends_the_request_once_and_the_thread_lives, 0, CASES);
+	tcase_add_loop_test(tc, bad_range_is_eio_whatever_the_kernel_calls_it,
+			    0, CASES);
 	tcase_add_loop_test(tc, end_of_file_ends_a_read, 0, CASES);
 	tcase_add_loop_test(tc,
 		every_request_completes_exactly_once_at_any_depth, 0, CASES);

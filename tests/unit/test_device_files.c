@@ -206,6 +206,50 @@ START_TEST(open_without_memory_fails_clean_at_every_allocation)
 }
 END_TEST
 
+static bool asked_often(void *arg)
+{
+	int *left = arg;
+
+	return (*left)-- > 0;
+}
+
+static uint64_t bytes_of(const char *file)
+{
+	char path[400];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/c_cluster_kv_ssd_storage/v1-i/%s",
+		 device_dir, file);
+	ck_assert_int_eq(stat(path, &st), 0);
+	return (uint64_t)(st.st_size + st.st_blocks);
+}
+
+/* S3: one told to stop does so between pieces, and leaves the disk its room */
+START_TEST(stop_while_files_are_made_gives_them_back)
+{
+	/* of 256 MiB each on a disk; within the first file, and behind it */
+	const uint64_t limit[] = { 1024 * FKV_MIB, 32 * FKV_MIB };
+	int asked[] = { 1, 1 };
+
+	device_make_dir(0);
+	for (size_t i = 0; i < FKV_ARRAY_SIZE(limit); i++) {
+		struct fkv_shards_config sc = {
+			.path = device_dir, .cluster = "c", .instance = "i",
+			.limit = limit[i], .nr = i ? 2 : 1,
+			.go_on = asked_often, .arg = &asked[i],
+		};
+		struct fkv_shards s;
+
+		ck_assert_int_eq(fkv_shards_open(&sc, &s, device_why,
+				 sizeof(device_why)), -ECANCELED);
+		ck_assert_ptr_nonnull(strstr(device_why, "told to stop"));
+		ck_assert_int_eq(asked[i], -1);
+		ck_assert_uint_eq(bytes_of("shard-000"), 0);
+	}
+	device_remove_dir();
+}
+END_TEST
+
 /* S2 */
 START_TEST(instance_keys_become_safe_names)
 {
@@ -247,6 +291,7 @@ static void add_file_tests(TCase *tc)
 	tcase_add_loop_test(tc,
 		open_without_memory_fails_clean_at_every_allocation,
 		0, CASES);
+	tcase_add_test(tc, stop_while_files_are_made_gives_them_back);
 	tcase_add_test(tc, instance_keys_become_safe_names);
 }
 

@@ -317,6 +317,11 @@ START_TEST(pins_are_counted_in_pages)
 	e->pins = 1;
 	ck_assert_uint_eq(fkv_index_count(ix), 8192);
 	e->pins = 0;
+	/* and what waits for its first persist the master's */
+	f->pending = true;
+	ck_assert_uint_eq(fkv_index_count(ix), 8192);
+	ck_assert(f->read && !e->read);
+	f->pending = false;
 	f->live = false;
 	ck_assert_uint_eq(fkv_index_count(ix), 8192);
 	ck_assert_uint_eq(pins->pinned_bytes, 3 * 8192);
@@ -328,6 +333,72 @@ START_TEST(pins_are_counted_in_pages)
 	fkv_pins_free(NULL);
 	drop(e);
 	drop(f);
+}
+END_TEST
+
+/* Slots that a request of the client makes be read. */
+static uint64_t counted(uint64_t bytes)
+{
+	struct fkv_index_stats before, after;
+
+	fkv_index_get_stats(ix, &before);
+	ck_assert_uint_eq(fkv_pins_count(pins), bytes);
+	fkv_index_get_stats(ix, &after);
+	return after.counted_slots - before.counted_slots;
+}
+
+/* H4: many pins once do not make all later requests slow */
+START_TEST(slots_that_were_pinned_once_are_not_counted_for_ever)
+{
+	struct fkv_entry *e = entry("k", 0);
+
+	fkv_pins_free(pins);
+	ck_assert_int_eq(fkv_pins_create(ix, FKV_PINS_MAX, &pins), 0);
+	fkv_index_publish(ix, e);
+	for (unsigned int i = 0; i < FKV_PINS_MAX - 64; i++)
+		pin(i, e);
+	ck_assert_uint_eq(counted((FKV_PINS_MAX - 64) * 8192ULL),
+			  FKV_PINS_MAX - 64);
+	for (unsigned int i = 0; i < FKV_PINS_MAX - 64; i++)
+		*slot(i) = 0;
+	pin(5000, e);
+	fkv_index_count(ix);
+	ck_assert_uint_eq(counted(8192), 64);
+	/* its neighbour, and what is used for the first time, are seen at once */
+	pin(5001, e);
+	pin(FKV_PINS_MAX - 1, e);
+	ck_assert_uint_eq(counted(3 * 8192), 128);
+	/* another one by the full count, and then each time */
+	pin(70, e);
+	ck_assert_uint_eq(counted(3 * 8192), 128);
+	ck_assert_uint_eq(fkv_index_count(ix), 8192);
+	ck_assert_uint_eq(counted(4 * 8192), 192);
+	/* what is free again costs nothing after the next one */
+	*slot(5000) = *slot(5001) = *slot(70) = *slot(FKV_PINS_MAX - 1) = 0;
+	ck_assert_uint_eq(counted(0), 192);
+	fkv_index_count(ix);
+	ck_assert_uint_eq(counted(0), 0);
+	ck_assert_int_eq(evict(e), FKV_EVICT_OK);
+	drop(e);
+}
+END_TEST
+
+/* H4: the pins of a client with the usual slots are those of this moment */
+START_TEST(few_slots_are_all_counted_each_time)
+{
+	struct fkv_entry *e = entry("k", 0);
+
+	fkv_pins_free(pins);
+	ck_assert_int_eq(fkv_pins_create(ix, FKV_PINS_EXACT, &pins), 0);
+	fkv_index_publish(ix, e);
+	pin(FKV_PINS_EXACT - 1, e);
+	*slot(FKV_PINS_EXACT - 1) = 0;
+	fkv_index_count(ix);
+	pin(100, e);
+	ck_assert_uint_eq(counted(8192), FKV_PINS_EXACT);
+	*slot(100) = 0;
+	ck_assert_int_eq(evict(e), FKV_EVICT_OK);
+	drop(e);
 }
 END_TEST
 
@@ -501,6 +572,9 @@ int main(void)
 	tcase_add_test(tc, pinned_victim_is_busy_and_a_dead_one_held);
 	tcase_add_test(tc, impossible_pins_are_ignored);
 	tcase_add_test(tc, pins_are_counted_in_pages);
+	tcase_add_test(tc,
+		       slots_that_were_pinned_once_are_not_counted_for_ever);
+	tcase_add_test(tc, few_slots_are_all_counted_each_time);
 	tcase_add_test(tc, hits_reach_the_policy_in_order);
 	tcase_add_test(tc, counters_only_rise);
 	tcase_add_test(tc, header_says_who_how_long_and_how);

@@ -360,6 +360,38 @@ START_TEST(commit_and_revoke_of_a_put_without_room_do_nothing)
 }
 END_TEST
 
+static void cancel(uint64_t op)
+{
+	master_send((struct fkv_msg){ .type = FKV_MSG_PUT_CANCEL, .op = op },
+		    NULL);
+}
+
+/* P5: a put that waits for room dies with its client: key and line are free */
+START_TEST(cancelled_put_waits_no_longer_and_holds_up_nobody)
+{
+	master_put_start(1, "a", SEGMENT / 100 * 80, 0);
+	master_planned(1, 0);
+	master_put_start_until(2, "b", BIG, core_now + FKV_SEC);
+	master_put_start_until(3, "c", PAGE, core_now + FKV_SEC);
+	ck_assert_uint_eq(master_stats().waiting, 2);
+	cancel(2);
+	master_planned(2, -ECANCELED);
+	master_planned(3, 0);
+	ck_assert_uint_eq(master_stats().waiting, 0);
+	ck_assert_uint_eq(master_stats().ops, 2);
+	master_put_start(4, "b", PAGE, FLUXONKV_PUT_EXCL);
+	master_planned(4, 0);
+	/* what was planned or refused before is no wait */
+	cancel(2);
+	cancel(3);
+	ck_assert_uint_eq(core_left(), 0);
+	ck_assert_uint_eq(master_stats().bad_messages, 0);
+	master_put_revoke(1, false);
+	master_put_revoke(3, false);
+	master_put_revoke(4, false);
+}
+END_TEST
+
 /* K6c: a fetch is no change, whatever is said of it */
 START_TEST(fetch_is_neither_committed_nor_retired)
 {
@@ -429,6 +461,7 @@ int main(void)
 	tcase_add_test(tc, put_without_memory_leaves_nothing);
 	tcase_add_test(tc, delete_without_memory_leaves_the_key);
 	tcase_add_test(tc, commit_and_revoke_of_a_put_without_room_do_nothing);
+	tcase_add_test(tc, cancelled_put_waits_no_longer_and_holds_up_nobody);
 	tcase_add_test(tc, fetch_is_neither_committed_nor_retired);
 	tcase_add_test(tc, exclusive_put_of_a_key_on_ssd_is_eexist);
 	tcase_add_test(tc, delete_behind_a_change_of_a_lost_version_waits);

@@ -329,6 +329,29 @@ START_TEST(unbacked_replica_is_written_again_before_it_goes)
 }
 END_TEST
 
+/* P4: the owner must know which persist keeps a value from being evicted */
+START_TEST(persist_says_whether_it_is_the_first)
+{
+	struct fkv_msg persist;
+
+	master_ssd(1);
+	master_put(1, "k", BIG);
+	persist = core_take_msg(FKV_MSG_PERSIST);
+	ck_assert(persist.first);
+	master_send((struct fkv_msg){
+		.type = FKV_MSG_SSD_COMMIT,
+		.put_id = persist.put_id,
+		.extent = persist.extent,
+		.seq = 1,
+	}, "k");
+	core_drop_all();
+	unbacked("l", true);
+	want_room(2);
+	ck_assert(!core_take_msg(FKV_MSG_PERSIST).first);
+	core_drop_all();
+}
+END_TEST
+
 /*
  * P6.1, M4: a ring smaller than memory drops the new copy before the victim's
  * turn comes again: written once between two hits, or nothing is ever freed.
@@ -470,6 +493,7 @@ int main(void)
 	tcase_add_test(tc, tail_of_a_shard_ends_its_older_copies_only);
 	tcase_add_test(tc, single_loss_is_by_version);
 	tcase_add_test(tc, unbacked_replica_is_written_again_before_it_goes);
+	tcase_add_test(tc, persist_says_whether_it_is_the_first);
 	tcase_add_test(tc, unbacked_replica_is_written_again_once);
 	tcase_add_test(tc, unbacked_replica_that_was_never_read_is_dropped);
 	tcase_add_test(tc, unbacked_replica_is_dropped_without_a_tier);

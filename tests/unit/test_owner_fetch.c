@@ -348,6 +348,38 @@ START_TEST(get_after_a_retire_joins_no_fetch_of_before)
 }
 END_TEST
 
+/* K6d, G6: the master will not say when a version ends whose copy is no good */
+START_TEST(get_joins_no_fetch_of_a_copy_that_another_found_bad)
+{
+	struct fkv_cmd bad, good;
+	struct fkv_msg msg;
+	uint64_t get;
+
+	owner_on_ssd("k", 9, PAGE, SUM);
+	owner_ask(FLUXONKV_OP_GET, "k");
+	get = owner_asked("k");
+	get_into("k");
+	msg = core_take_msg(FKV_MSG_GET_START);
+	owner_plan(get, FLUXONKV_SOURCE_SSD_LOCAL, 9, PAGE, 3, false);
+	bad = core_take(FKV_CMD_READ);
+	owner_plan(msg.op, FLUXONKV_SOURCE_SSD_LOCAL, 9, PAGE, 4, false);
+	good = core_take(FKV_CMD_READ);
+	owner_io(bad.token, -EIO, 0);
+	core_take_msg(FKV_MSG_SSD_LOST);
+	core_take_msg(FKV_MSG_GET_REVOKE);
+	owner_refuse(FKV_MSG_GET_PLAN, owner_asked("k"), -ENOENT);
+	owner_result(-ENOENT);
+	/* the other one still reads it, but for nobody who comes now */
+	owner_ask(FLUXONKV_OP_GET, "k");
+	owner_refuse(FKV_MSG_GET_PLAN, owner_asked("k"), -ENOENT);
+	owner_result(-ENOENT);
+	owner_io(good.token, 0, SUM);
+	core_take_msg(FKV_MSG_GET_DONE);
+	done(good.token, false);
+	ck_assert_uint_eq(owner_result(0).version, 9);
+}
+END_TEST
+
 /* K6d: by version and by key */
 START_TEST(retire_of_an_older_version_lets_gets_join)
 {
@@ -490,6 +522,8 @@ int main(void)
 	tcase_add_test(tc,
 		       fetch_that_takes_10_s_is_given_up_and_cleans_up_later);
 	tcase_add_test(tc, get_after_a_retire_joins_no_fetch_of_before);
+	tcase_add_test(tc,
+		       get_joins_no_fetch_of_a_copy_that_another_found_bad);
 	tcase_add_test(tc, retire_of_an_older_version_lets_gets_join);
 	tcase_add_test(tc, warmed_key_is_read_for_nobody_and_stays);
 	tcase_add_test(tc, fetch_without_memory_is_enomem);

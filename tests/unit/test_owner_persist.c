@@ -29,6 +29,84 @@ static void block_all(struct fkv_cmd write[2])
 	}
 }
 
+static void persist_first(const char *key, uint64_t put_id, uint64_t extent)
+{
+	owner_msg((struct fkv_msg){
+		.type = FKV_MSG_PERSIST,
+		.put_id = put_id,
+		.len = PAGE,
+		.extent = extent,
+		.offset = extent * PAGE,
+		.first = true,
+	}, key);
+}
+
+/* The next message is of @type. */
+static struct fkv_msg next_msg(enum fkv_msg_type type)
+{
+	struct fkv_cmd cmd = core_take(FKV_CMD_SEND);
+
+	ck_assert_int_eq(cmd.msg.type, type);
+	return cmd.msg;
+}
+
+/* P4: pinned and pending is one reason twice; never is it none */
+START_TEST(pinned_value_counts_once_while_its_first_persist_is_pending)
+{
+	struct fkv_cmd write;
+	uint64_t id;
+
+	owner_put("k", PAGE, 5, 9);
+	id = owner_hold("k", PAGE);
+	persist_first("k", 9, 5);
+	owner_pinned(0);
+	write = owner_write(SUM);
+	owner_io(write.token, 0, 0);
+	ck_assert_uint_eq(next_msg(FKV_MSG_PINS).n, PAGE);
+	commit_answer(next_msg(FKV_MSG_SSD_COMMIT).op);
+
+	/* that of a victim is evictable but for its pins */
+	owner_persist("k", 9, PAGE, 5);
+	ck_assert(!core_has_msg(FKV_MSG_PINS));
+	core_drop_all();
+	owner_release(id);
+	owner_pinned(0);
+}
+END_TEST
+
+/* P4: a persist that fails ends it, too; pins that end meanwhile are none */
+START_TEST(failed_persist_leaves_what_is_pinned_now)
+{
+	struct fkv_entry *e = owner_put("k", PAGE, 5, 9);
+	struct fkv_cmd write;
+	uint64_t id;
+
+	persist_first("k", 9, 5);
+	write = owner_write(SUM);
+	owner_ask(FLUXONKV_OP_GET, "k");
+	id = owner_result(0).id;
+	owner_release(id);
+	owner_ask(FLUXONKV_OP_GET, "k");
+	id = owner_result(0).id;
+	ck_assert(!core_has_msg(FKV_MSG_PINS));
+	owner_io(write.token, -EIO, 0);
+	ck_assert_uint_eq(next_msg(FKV_MSG_PINS).n, PAGE);
+	ck_assert_int_eq(next_msg(FKV_MSG_PERSIST_FAILED).res, -EIO);
+	owner_release(id);
+	owner_pinned(0);
+
+	/* readers: what the last count saw, until the next one */
+	persist_first("k", 9, 5);
+	write = owner_write(SUM);
+	e->read = true;
+	owner_io(write.token, -EIO, 0);
+	ck_assert_uint_eq(next_msg(FKV_MSG_PINS).n, PAGE);
+	owner_step(&(struct fkv_in){ .type = FKV_IN_PINS });
+	core_take_msg(FKV_MSG_PERSIST_FAILED);
+	owner_pinned(0);
+}
+END_TEST
+
 /* P6, P7, P8 */
 START_TEST(persist_is_hashed_written_and_committed)
 {
@@ -334,6 +412,78 @@ START_TEST(device_that_is_off_fails_each_write_without_a_word)
 }
 END_TEST
 
+/* Each write goes to both devices in turn: the one on @shard fails. */
+static void fail_write(uint32_t shard, uint64_t *put_id)
+{
+	struct fkv_cmd write;
+
+	for (;;) {
+		owner_persist("k", ++*put_id, PAGE, 5);
+		write = owner_write(SUM);
+		if (write.io.shard == shard)
+			break;
+		commit_answer(owner_written(&write).op);
+	}
+	owner_io(write.token, -ENOSPC, 0);
+	owner_persist_failed(-ENOSPC);
+	ck_assert_uint_eq(devices_told(), 1);
+}
+
+static void comes_back_after(uint64_t ns)
+{
+	ck_assert_uint_eq(fkv_owner_deadline(owner), core_now + ns);
+	owner_tick(ns);
+	ck_assert_uint_eq(devices_told(), 2);
+	core_drop_all();
+}
+
+/* S11: a device that flips is not flipped every 5 s for ever */
+START_TEST(device_that_fails_after_each_return_is_tried_more_rarely)
+{
+	static const unsigned int wait[] = { 5, 10, 20, 40, 60, 60 };
+	uint64_t put_id = 0;
+
+	for (size_t i = 0; i < FKV_ARRAY_SIZE(wait); i++) {
+		fail_write(0, &put_id);
+		comes_back_after(wait[i] * FKV_SEC);
+		owner_tick(FKV_SEC);
+	}
+	/* the other one's time is its own */
+	fail_write(1, &put_id);
+	comes_back_after(5 * FKV_SEC);
+	/* one that did work for a minute starts anew */
+	owner_tick(60 * FKV_SEC);
+	fail_write(0, &put_id);
+	comes_back_after(5 * FKV_SEC);
+}
+END_TEST
+
+/* S11, G6: what is not there any more has no copy, and takes no write */
+START_TEST(device_that_departed_is_off_and_its_copy_is_dropped)
+{
+	static const int gone[] = { -ENXIO, -ENODEV };
+
+	for (size_t i = 0; i < FKV_ARRAY_SIZE(gone); i++) {
+		struct fkv_cmd read;
+
+		owner_on_ssd("k", 2 * i + 1, PAGE, SUM);
+		owner_ask(FLUXONKV_OP_GET, "k");
+		owner_plan(owner_asked("k"), FLUXONKV_SOURCE_SSD_LOCAL,
+			   2 * i + 1, PAGE, 3, false);
+		read = core_take(FKV_CMD_READ);
+		owner_io(read.token, gone[i], 0);
+		core_take_msg(FKV_MSG_SSD_LOST);
+		ck_assert(core_take_msg(FKV_MSG_GET_REVOKE).drop);
+		ck_assert_uint_eq(devices_told(), 1);
+		ck_assert(!fkv_ring_device_works(owner_ring, read.io.shard));
+		owner_refuse(FKV_MSG_GET_PLAN, owner_asked("k"), -ENOENT);
+		owner_result(-ENOENT);
+		owner_tick(10 * FKV_SEC);
+		core_drop_all();
+	}
+}
+END_TEST
+
 /* S11: reads: nothing but errors is a bad device, some are bad ranges */
 START_TEST(reads_that_only_fail_turn_a_device_off)
 {
@@ -481,6 +631,9 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, owner_setup_ssd, owner_teardown);
 	tcase_add_test(tc, persist_is_hashed_written_and_committed);
+	tcase_add_test(tc,
+		pinned_value_counts_once_while_its_first_persist_is_pending);
+	tcase_add_test(tc, failed_persist_leaves_what_is_pinned_now);
 	tcase_add_test(tc, persists_in_flight_are_bounded);
 	tcase_add_test(tc, bytes_of_persists_in_flight_are_bounded);
 	tcase_add_test(tc, persist_retired_while_hashed_or_written_is_dropped);
@@ -495,6 +648,10 @@ int main(void)
 		       write_that_ends_after_its_device_went_off_has_failed);
 	tcase_add_test(tc, device_that_is_off_fails_each_write_without_a_word);
 	tcase_add_test(tc, reads_that_only_fail_turn_a_device_off);
+	tcase_add_test(tc,
+		device_that_fails_after_each_return_is_tried_more_rarely);
+	tcase_add_test(tc,
+		       device_that_departed_is_off_and_its_copy_is_dropped);
 	tcase_add_test(tc, evictions_of_a_shard_are_told_by_its_lowest_seq);
 	tcase_add_test(tc, persist_without_memory_has_failed);
 	tcase_add_test(tc, persist_without_memory_for_the_ring_has_failed);

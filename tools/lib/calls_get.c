@@ -39,6 +39,13 @@ static int holder_hit(struct fluxonkv *client, const struct fluxonkv_key *key,
 	return 0;
 }
 
+/* The kernel has the index of the device, and counts for its own. */
+static void count_hit(struct fluxonkv *client, uint32_t source)
+{
+	if (client->device && source == FLUXONKV_SOURCE_LOCAL)
+		__atomic_fetch_add(&client->kernel_hits, 1, __ATOMIC_RELAXED);
+}
+
 /* By the daemon: the holder from its answer. */
 static int holder_take(struct fluxonkv *client, struct fkv_conn *conn,
 		       const struct fluxonkv_result *res,
@@ -59,6 +66,7 @@ static int holder_take(struct fluxonkv *client, struct fkv_conn *conn,
 	fkv_conn_get(conn);
 	__atomic_fetch_add(&client->message_held, 1, __ATOMIC_RELAXED);
 	fkv_cap_force(client, res->len);
+	count_hit(client, res->source);
 	h->data = fkv_held_data(conn, res->offset, res->len);
 	h->len = res->len;
 	h->version = res->version;
@@ -214,11 +222,12 @@ static int release_slow(struct fluxonkv *client, struct fluxonkv_holder *h,
 		ok = unpin(client, conn, h);
 	} else if (h->priv[1]) {
 		fkv_keep_drop(conn, h->priv[1]);
-		fkv_conn_post_id(conn, FLUXONKV_OP_RELEASE, h->priv[1]);
+		ok = fkv_conn_post_id(conn, FLUXONKV_OP_RELEASE, h->priv[1]);
+	}
+	if (ok && kind == FKV_HELD_MESSAGE) {
 		__atomic_fetch_sub(&client->message_held, 1, __ATOMIC_RELAXED);
 		fkv_cap_give(client, h->len);
 		fkv_client_drop(client, conn);
-		ok = true;
 	}
 	fkv_client_drop(client, conn);
 	if (!ok)
@@ -253,29 +262,41 @@ int fluxonkv_release(struct fluxonkv *client, struct fluxonkv_holder *holder)
 	return release_slow(client, holder, "release");
 }
 
-/* One frame for all holders of @conn that the daemon keeps. */
+/* Does the daemon, or the kernel, keep it for the connection of @mine? */
+static bool is_message(const struct fluxonkv_holder *h, uint64_t mine)
+{
+	return h->status == FKV_PENDING && h->priv[0] == mine && h->priv[1];
+}
+
+/*
+ * All holders of @conn that the daemon keeps, at once. When fewer were live
+ * than that, which takes copies of a holder, nobody can say which.
+ */
 static void release_messages(struct fluxonkv *client, struct fkv_conn *conn,
 			     struct fluxonkv_holder *holders, size_t n)
 {
 	uint64_t mine = fkv_held_make(conn, FKV_HELD_MESSAGE);
 	uint64_t ids[FLUXONKV_BATCH_MAX];
-	size_t nr = 0;
+	size_t nr = 0, live;
 
+	for (size_t i = 0; i < n; i++) {
+		if (!is_message(&holders[i], mine))
+			continue;
+		ids[nr++] = holders[i].priv[1];
+		fkv_keep_drop(conn, holders[i].priv[1]);
+	}
+	live = fkv_conn_post_ids(conn, FLUXONKV_OP_RELEASE, ids, nr);
+	__atomic_fetch_sub(&client->message_held, live, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < n; i++) {
 		struct fluxonkv_holder *h = &holders[i];
 
-		if (h->status != FKV_PENDING || h->priv[0] != mine ||
-		    !h->priv[1])
+		if (!is_message(h, mine))
 			continue;
-		ids[nr++] = h->priv[1];
-		fkv_keep_drop(conn, h->priv[1]);
-		__atomic_fetch_sub(&client->message_held, 1, __ATOMIC_RELAXED);
 		fkv_cap_give(client, h->len);
 		holder_clear(h);
-		h->status = 0;
+		h->status = live == nr ? 0 : not_held("release_many");
 	}
-	fkv_conn_post_ids(conn, FLUXONKV_OP_RELEASE, ids, nr);
-	while (nr-- > 0)
+	while (live-- > 0)
 		fkv_client_drop(client, conn);
 }
 
@@ -387,7 +408,8 @@ static int into_ask(struct fluxonkv *client, struct fluxonkv_into *items,
 	struct fkv_reply reply;
 	struct fkv_conn *conn;
 	int err = fkv_ask(client, &ask, &reply, &conn);
-	uint32_t nr = 0;
+	uint64_t ids[FLUXONKV_BATCH_MAX];
+	uint32_t nr = 0, held = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		struct fluxonkv_result res;
@@ -400,11 +422,14 @@ static int into_ask(struct fluxonkv *client, struct fluxonkv_into *items,
 		}
 		res = fkv_answer(&reply, ask.call, nr++);
 		into_take(conn, &res, until, &items[i]);
+		if (!items[i].status || items[i].status == -ENOBUFS)
+			count_hit(client, res.source);
 		if (!res.status && res.id)
-			fkv_conn_post_id(conn, FLUXONKV_OP_RELEASE, res.id);
+			ids[held++] = res.id;
 	}
 	if (err)
 		return err;
+	fkv_conn_post_ids(conn, FLUXONKV_OP_RELEASE, ids, held);
 	err = reply.rep.status;
 	fkv_reply_done(&reply);
 	fkv_client_drop(client, conn);

@@ -83,13 +83,25 @@ static void put_take(struct fluxonkv *client, struct fkv_conn *conn,
 	};
 }
 
-/* PUT_BEGIN for the values whose puts are pending. */
-static int begin_msg(const struct fluxonkv_value *values, size_t n,
+/* A put that the kernel has carried out, or not. */
+static void put_done(struct fluxonkv_putop *put,
+		     const struct fluxonkv_result *res)
+{
+	put_fail(put, res->status);
+	if (!res->status)
+		put->version = res->version;
+}
+
+/*
+ * @op for the values whose puts are pending: PUT_BEGIN, or PUT, with which the
+ * kernel begins, copies and commits.
+ */
+static int begin_msg(uint16_t op, const struct fluxonkv_value *values, size_t n,
 		     const struct fluxonkv_putop *puts, struct fkv_msg *msg)
 {
 	struct fluxonkv_req req = {
 		.size = sizeof(req),
-		.op = FLUXONKV_OP_PUT_BEGIN,
+		.op = op,
 		.item_size = sizeof(struct fluxonkv_item),
 	};
 	size_t room = 0;
@@ -109,24 +121,34 @@ static int begin_msg(const struct fluxonkv_value *values, size_t n,
 			.len = values[i].len,
 		};
 
+		if (op == FLUXONKV_OP_PUT && item.len)
+			item.id = (uintptr_t)values[i].data;
 		if (puts[i].status == FKV_PENDING)
 			fkv_msg_add(msg, &item, values[i].key.data);
 	}
 	return err;
 }
 
+struct begin_how {
+	const char *call;
+	uint16_t op;			/* PUT_BEGIN or PUT */
+	bool data;			/* the values have their bytes */
+	uint64_t deadline;
+};
+
 /* Begin the puts that are pending, on one connection. */
 static int begin_on(struct fluxonkv *client, struct fkv_conn *conn,
 		    const struct fluxonkv_value *values, size_t n,
-		    struct fluxonkv_putop *puts, uint64_t deadline)
+		    struct fluxonkv_putop *puts, const struct begin_how *how)
 {
 	struct fkv_reply reply;
 	struct fkv_msg msg;
 	uint32_t nr = 0;
-	int err = begin_msg(values, n, puts, &msg);
+	int err = begin_msg(how->op, values, n, puts, &msg);
 
 	if (!err) {
-		err = fkv_client_call_on(client, conn, &msg, deadline, &reply);
+		err = fkv_client_call_on(client, conn, &msg, how->deadline,
+					 &reply);
 		fkv_msg_done(&msg);
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -136,7 +158,10 @@ static int begin_on(struct fluxonkv *client, struct fkv_conn *conn,
 			continue;
 		if (!err)
 			res = fkv_answer(&reply, "put", nr++);
-		put_take(client, conn, &res, values[i].len, &puts[i]);
+		if (how->op == FLUXONKV_OP_PUT)
+			put_done(&puts[i], &res);
+		else
+			put_take(client, conn, &res, values[i].len, &puts[i]);
 	}
 	if (err)
 		return err;
@@ -153,21 +178,16 @@ static void fail_all(struct fluxonkv_putop *puts, size_t n, int err)
 		put_fail(&puts[i], err);
 }
 
-struct begin_how {
-	const char *call;
-	bool data;			/* the values have their bytes */
-	uint64_t deadline;
-};
-
 /*
  * Begin @n puts on a living connection; a value that is wrong by itself gets
  * its errno. Open puts die with their connection, so a begin that met a dead
- * one is safely done again.
+ * one is safely done again; a PUT may have been committed.
  */
 static int begin(struct fluxonkv *client, const struct fluxonkv_value *values,
 		 size_t n, struct fluxonkv_putop *puts,
 		 const struct begin_how *how)
 {
+	bool again = how->op == FLUXONKV_OP_PUT_BEGIN;
 	uint64_t deadline = how->deadline;
 	struct fkv_conn *conn;
 	int err;
@@ -175,7 +195,7 @@ static int begin(struct fluxonkv *client, const struct fluxonkv_value *values,
 	do {
 		size_t pending = 0;
 
-		err = fkv_client_conn(client, deadline, &conn);
+		err = fkv_client_conn(client, again, deadline, &conn);
 		if (err) {
 			fail_all(puts, n, err);
 			return err;
@@ -190,9 +210,9 @@ static int begin(struct fluxonkv *client, const struct fluxonkv_value *values,
 			pending += !bad;
 		}
 		if (pending)
-			err = begin_on(client, conn, values, n, puts, deadline);
+			err = begin_on(client, conn, values, n, puts, how);
 		fkv_client_drop(client, conn);
-	} while (err == -ENOTCONN && fkv_now_ns() < deadline);
+	} while (err == -ENOTCONN && again && fkv_now_ns() < deadline);
 	return err;
 }
 
@@ -330,7 +350,10 @@ int fluxonkv_put_begin(struct fluxonkv *client, const void *key, size_t key_len,
 		.len = len,
 		.flags = flags,
 	};
-	struct begin_how how = { .call = "put_begin" };
+	struct begin_how how = {
+		.call = "put_begin",
+		.op = FLUXONKV_OP_PUT_BEGIN,
+	};
 	int err = fkv_client_check(client, "put_begin");
 
 	if (err)
@@ -349,7 +372,10 @@ int fluxonkv_put_begin_many(struct fluxonkv *client,
 			    const struct fluxonkv_value *values, size_t n,
 			    struct fluxonkv_putop *ret_puts)
 {
-	struct begin_how how = { .call = "put_begin_many" };
+	struct begin_how how = {
+		.call = "put_begin_many",
+		.op = FLUXONKV_OP_PUT_BEGIN,
+	};
 	int err = fkv_client_check(client, "put_begin_many");
 
 	if (!err)
@@ -410,7 +436,7 @@ static size_t group_of(struct fluxonkv *client,
 	struct fkv_conn *conn;
 	size_t i;
 
-	if (fkv_client_conn(client, deadline, &conn))
+	if (fkv_client_conn(client, true, deadline, &conn))
 		return n;	/* begin() meets the same and says so */
 	room = conn->hello.flags & FLUXONKV_HELLO_WRITABLE ?
 		       conn->writable_bytes / 4 : conn->writable_bytes / 2;
@@ -480,12 +506,15 @@ static int put_group(struct fluxonkv *client,
 {
 	struct begin_how how = {
 		.call = "put",
+		.op = client->device ? FLUXONKV_OP_PUT : FLUXONKV_OP_PUT_BEGIN,
 		.data = true,
 		.deadline = deadline,
 	};
 	int begun = begin(client, values, n, puts, &how);
 	int err;
 
+	if (client->device)
+		return begun;
 	fill(client, values, puts, n, deadline);
 	err = commit(client, puts, n, deadline);
 	return begun ? begun : err;

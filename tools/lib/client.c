@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "kdev.h"
 
 #define NO_CAP		(INT64_MAX / 2)
 #define STEPS		(FKV_STRIPES * 4)	/* a cap is drawn in these */
@@ -192,10 +193,33 @@ void fkv_client_drop(struct fluxonkv *client, struct fkv_conn *conn)
 	pthread_mutex_unlock(&client->lock);
 }
 
+/*
+ * The current connection with a reference, without a lock; NULL when it is not
+ * @want (NULL: any that lives).
+ */
+static struct fkv_conn *current(struct fluxonkv *client,
+				const struct fkv_conn *want)
+{
+	struct fkv_stripe *stripe = fkv_client_stripe(client);
+	struct fkv_conn *conn;
+
+	/* as in fkv_hit(); who sees us gone sees our reference */
+	__atomic_fetch_add(&stripe->busy, 1, __ATOMIC_SEQ_CST);
+	conn = __atomic_load_n(&client->conn, __ATOMIC_SEQ_CST);
+	if (want ? conn == want : !fkv_conn_dead(conn))
+		fkv_conn_get(conn);
+	else
+		conn = NULL;
+	__atomic_fetch_sub(&stripe->busy, 1, __ATOMIC_RELEASE);
+	return conn;
+}
+
 bool fkv_client_find(struct fluxonkv *client, struct fkv_conn *conn)
 {
 	struct fkv_conn *c;
 
+	if (conn && current(client, conn))
+		return true;
 	pthread_mutex_lock(&client->lock);
 	TAILQ_FOREACH(c, &client->conns, link) {
 		if (c == conn)
@@ -231,7 +255,21 @@ static void install(struct fluxonkv *client, struct fkv_conn *conn)
 static bool may_return(int err)
 {
 	return err == -ENOENT || err == -ECONNREFUSED || err == -ENOTCONN ||
-	       err == -ECONNRESET || err == -EPIPE;
+	       err == -ECONNRESET || err == -EPIPE || err == -ENODEV;
+}
+
+static const char *behind_scheme(const char *address)
+{
+	return strchr(address, ':') + 1;
+}
+
+static int connect_once(struct fluxonkv *client, uint64_t deadline,
+			struct fkv_conn **ret_conn)
+{
+	return client->device ?
+		       fkv_kdev_open(client->instance, ret_conn) :
+		       fkv_conn_open(behind_scheme(client->address), deadline,
+				     ret_conn);
 }
 
 /* Try again and again until @deadline; nobody else connects meanwhile. */
@@ -241,15 +279,15 @@ static int reconnect(struct fluxonkv *client, uint64_t deadline,
 	int err;
 
 	for (;;) {
-		err = fkv_conn_open(client->path, deadline, ret_conn);
+		err = connect_once(client, deadline, ret_conn);
 		if (!err || !may_return(err))
 			return err;
 		if (fkv_now_ns() + FKV_LIB_RETRY_MS * FKV_LIB_MS >= deadline)
 			break;
 		poll(NULL, 0, FKV_LIB_RETRY_MS);
 	}
-	return fkv_lib_fail(-ENOTCONN, "the daemon at unix:%s is gone and did "
-			    "not come back by the deadline: %s", client->path,
+	return fkv_lib_fail(-ENOTCONN, "the daemon at %s is gone and did not "
+			    "come back by the deadline: %s", client->address,
 			    strerror(-err));
 }
 
@@ -304,12 +342,17 @@ static void keep_held(struct fluxonkv *client, uint64_t deadline)
 	client->keeping = false;
 }
 
-int fkv_client_conn(struct fluxonkv *client, uint64_t deadline,
+int fkv_client_conn(struct fluxonkv *client, bool again, uint64_t deadline,
 		    struct fkv_conn **ret_conn)
 {
 	struct fkv_conn *conn;
 	int err = 0;
 
+	if (client->device && again) {
+		*ret_conn = current(client, NULL);
+		if (fkv_likely(*ret_conn))
+			return 0;
+	}
 	pthread_mutex_lock(&client->lock);
 	fkv_conn_look(client->conn);
 	keep_held(client, deadline);
@@ -348,7 +391,7 @@ int fkv_client_call(struct fluxonkv *client, struct fkv_msg *msg, bool again,
 		    struct fkv_conn **ret_conn)
 {
 	for (;;) {
-		int err = fkv_client_conn(client, deadline, ret_conn);
+		int err = fkv_client_conn(client, again, deadline, ret_conn);
 
 		if (err)
 			return err;
@@ -364,37 +407,53 @@ int fkv_client_call(struct fluxonkv *client, struct fkv_msg *msg, bool again,
 
 /* Open, close, settings */
 
-static int check_address(const char *address, const char **ret_path)
+static bool is_device(const char *address)
 {
-	if (!strncmp(address, "unix:", 5) && address[5]) {
-		*ret_path = address + 5;
-		return 0;
-	}
-	if (!strncmp(address, "dev:", 4))
-		return fkv_lib_fail(-ENODEV, "address \"%s\": the kernel "
-				    "module back end is not in this version; "
-				    "expected \"unix:PATH\"", address);
-	return fkv_lib_fail(-EINVAL, "address \"%s\", expected \"unix:PATH\"",
-			    address);
+	return !strncmp(address, "dev:", 4);
 }
 
-/* What NULL means, into @buf of @size bytes; or @buf empty: nothing found. */
+static int check_address(const char *address)
+{
+	if (is_device(address))
+		return fkv_kdev_check_name(behind_scheme(address));
+	if (!strncmp(address, "unix:", 5) && address[5])
+		return 0;
+	return fkv_lib_fail(-EINVAL, "address \"%s\", expected \"unix:PATH\" "
+			    "or \"dev:INSTANCE\"", address);
+}
+
+/*
+ * What NULL means, into @buf of @size bytes. A socket that is there comes
+ * before the device: who made it is the daemon of this user or host, while of
+ * the device's instances none may be meant.
+ */
 static void default_address(char *buf, size_t size)
 {
 	const char *env = getenv("FLUXONKV");
 	const char *run = getenv("XDG_RUNTIME_DIR");
+	bool socket = !access(DEFAULT_SOCKET, F_OK);
 
-	if (env && *env)
+	if (env && *env) {
 		snprintf(buf, size, "%s", env);
-	else if (run && *run && access(DEFAULT_SOCKET, F_OK))
+		return;
+	}
+	if (!socket && run && *run) {
+		snprintf(buf, size, "%s/fluxonkv.sock", run);
+		socket = !access(buf, F_OK);
+	} else {
+		run = NULL;
+	}
+	if (!socket && fkv_kdev_exists())
+		snprintf(buf, size, "dev:");
+	else if (run)
 		snprintf(buf, size, "unix:%s/fluxonkv.sock", run);
 	else
 		snprintf(buf, size, "unix:%s", DEFAULT_SOCKET);
 }
 
-static struct fluxonkv *create(const char *path)
+static struct fluxonkv *create(const char *address)
 {
-	size_t size = sizeof(struct fluxonkv) + strlen(path) + 1;
+	size_t size = sizeof(struct fluxonkv) + strlen(address) + 1;
 	pthread_condattr_t attr;
 	struct fluxonkv *client;
 
@@ -402,7 +461,10 @@ static struct fluxonkv *create(const char *path)
 	if (!client)
 		return NULL;
 	memset(client, 0, size);
-	strcpy(client->path, path);
+	strcpy(client->address, address);
+	client->device = is_device(address);
+	if (client->device)
+		strcpy(client->instance, behind_scheme(address));
 	client->generation = fkv_fork_now();
 	client->timeout_ns = FLUXONKV_DEFAULT_TIMEOUT_MS * FKV_LIB_MS;
 	pthread_mutex_init(&client->lock, NULL);
@@ -418,7 +480,6 @@ int fluxonkv_open(const char *address, struct fluxonkv **ret_client)
 {
 	struct fluxonkv *client;
 	struct fkv_conn *conn;
-	const char *path = address;
 	char buf[256];
 	int err;
 
@@ -428,14 +489,14 @@ int fluxonkv_open(const char *address, struct fluxonkv **ret_client)
 		default_address(buf, sizeof(buf));
 		address = buf;
 	}
-	err = check_address(address, &path);
+	err = check_address(address);
 	if (err)
 		return err;
 	err = fkv_fork_init();
-	client = err ? NULL : create(path);
+	client = err ? NULL : create(address);
 	if (!client)
 		return fkv_lib_fail(-ENOMEM, "open: no memory for a client");
-	err = fkv_conn_open(path, fkv_client_deadline(client), &conn);
+	err = connect_once(client, fkv_client_deadline(client), &conn);
 	if (err) {
 		free(client);
 		return err;
@@ -515,10 +576,12 @@ int fluxonkv_get_counters(struct fluxonkv *client,
 					 __ATOMIC_RELAXED);
 	ret->held_bytes = bytes < 0 ? 0 : (uint64_t)bytes;
 	ret->requests = __atomic_load_n(&client->requests, __ATOMIC_RELAXED);
+	ret->hits_local = __atomic_load_n(&client->kernel_hits,
+					  __ATOMIC_RELAXED);
 	ret->held = __atomic_load_n(&client->message_held, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&client->lock);
 	ret->reconnects = client->reconnects;
-	ret->hits_local = client->past_hits;
+	ret->hits_local += client->past_hits;
 	TAILQ_FOREACH(conn, &client->conns, link) {
 		ret->hits_local += conn_hits(conn);
 		ret->held += fkv_pins_held(&conn->pins);

@@ -41,6 +41,7 @@ struct fluxonkv {
 	/* atomic: held + credits */
 	int64_t drawn __attribute__((aligned(64)));
 	uint64_t requests;		/* atomic */
+	uint64_t kernel_hits;		/* atomic; the device's local hits */
 	uint64_t message_held;		/* atomic: message holders */
 
 	pthread_mutex_t lock;
@@ -50,7 +51,9 @@ struct fluxonkv {
 	TAILQ_HEAD(fkv_conns, fkv_conn) conns; /* lock; the current one included */
 	uint64_t reconnects;		/* lock */
 	uint64_t past_hits;		/* lock; of freed connections */
-	char path[];
+	bool device;			/* the address is of the device */
+	char instance[FLUXONKV_NAME_MAX]; /* while connecting */
+	char address[];			/* "unix:PATH" or "dev:INSTANCE" */
 };
 
 /* The deadline of a call that begins now. */
@@ -77,9 +80,11 @@ int fkv_batch_check(const char *call, const void *items, size_t n);
 
 /*
  * A living connection with a reference, made anew by @deadline if need be.
- * Give it back with fkv_client_drop(), which may free it.
+ * Give it back with fkv_client_drop(), which may free it. @again: what it is
+ * for may be done again on another one, so that on the device it need not be
+ * looked at, which would be a system call of its own.
  */
-int fkv_client_conn(struct fluxonkv *client, uint64_t deadline,
+int fkv_client_conn(struct fluxonkv *client, bool again, uint64_t deadline,
 		    struct fkv_conn **ret_conn);
 void fkv_client_drop(struct fluxonkv *client, struct fkv_conn *conn);
 

@@ -86,6 +86,8 @@ void fkv_queue_done(struct fkv_queue *q)
 	memset(q, 0, sizeof(*q));
 }
 
+static const struct fkv_conn_ops socket_ops;
+
 struct fkv_conn *fkv_conn_create(int fd)
 {
 	struct fkv_conn *conn = calloc(1, sizeof(*conn));
@@ -94,6 +96,7 @@ struct fkv_conn *fkv_conn_create(int fd)
 		return NULL;
 	conn->refs = 1;
 	conn->next_id = 1;
+	conn->ops = &socket_ops;
 	conn->fds[0] = fd;
 	for (int i = 1; i < FKV_CONN_FDS; i++)
 		conn->fds[i] = -1;
@@ -121,15 +124,32 @@ void fkv_conn_kill(struct fkv_conn *conn)
 	pthread_mutex_lock(&conn->lock);
 	if (!conn->dead) {
 		__atomic_store_n(&conn->dead, true, __ATOMIC_RELEASE);
-		/*
-		 * Not closed: another thread may be in poll() on it. Nor for
-		 * writing: to the daemon that would be the end of what is
-		 * still held by it.
-		 */
-		shutdown(conn->fds[0], SHUT_RD);
+		conn->ops->end(conn);
 		wake_all(conn);
 	}
 	pthread_mutex_unlock(&conn->lock);
+}
+
+void fkv_conn_look(struct fkv_conn *conn)
+{
+	if (!fkv_conn_dead(conn) && conn->ops->closed(conn))
+		fkv_conn_kill(conn);
+}
+
+static bool socket_closed(const struct fkv_conn *conn)
+{
+	struct pollfd pfd = { .fd = conn->fds[0], .events = POLLRDHUP };
+
+	return poll(&pfd, 1, 0) > 0;
+}
+
+/*
+ * Not closed: another thread may be in poll() on it. Nor for writing: to the
+ * daemon that would be the end of what is still held by it.
+ */
+static void socket_end(struct fkv_conn *conn)
+{
+	shutdown(conn->fds[0], SHUT_RD);
 }
 
 /* What cannot be read or sent any more ends with its connection. */
@@ -338,8 +358,8 @@ static int post(struct fkv_conn *conn, struct fkv_msg *msg)
 	return 0;
 }
 
-void fkv_conn_post_ids(struct fkv_conn *conn, uint16_t op, const uint64_t *ids,
-		       size_t n)
+static size_t socket_post_ids(struct fkv_conn *conn, uint16_t op,
+			      const uint64_t *ids, size_t n)
 {
 	struct fluxonkv_req req = {
 		.size = sizeof(req),
@@ -366,6 +386,7 @@ void fkv_conn_post_ids(struct fkv_conn *conn, uint16_t op, const uint64_t *ids,
 		fkv_msg_done(&msg);
 	}
 	drain_late(conn);
+	return n;
 }
 
 /* Give back what a reply that nobody waits for has in it. */
@@ -562,17 +583,13 @@ static int wait_end(struct fkv_conn *conn, struct fkv_wait *w, int err)
 	return 0;
 }
 
-int fkv_conn_call(struct fkv_conn *conn, struct fkv_msg *msg,
-		  uint64_t deadline, struct fkv_reply *ret_reply)
+static int socket_call(struct fkv_conn *conn, struct fkv_msg *msg,
+		       uint64_t deadline, struct fkv_reply *ret_reply)
 {
 	uint64_t now = fkv_now_ns(), until = deadline + FKV_LIB_GRACE_NS;
 	struct fkv_wait w;
-	uint32_t nr = msg->nr;
 	int err;
 
-	if (msg->op == FLUXONKV_OP_HELLO || msg->op == FLUXONKV_OP_LIST ||
-	    msg->op == FLUXONKV_OP_COUNT || msg->op == FLUXONKV_OP_ADMIN)
-		nr = FKV_REPLY_ANY;
 	wait_begin(conn, &w, ret_reply);
 	fkv_msg_stamp(msg, w.id, deadline > now ? deadline - now : 0);
 	err = send_msg(conn, msg, until);
@@ -581,7 +598,27 @@ int fkv_conn_call(struct fkv_conn *conn, struct fkv_msg *msg,
 		await(conn, &w, until);
 		pthread_mutex_unlock(&conn->lock);
 	}
-	err = wait_end(conn, &w, err);
+	return wait_end(conn, &w, err);
+}
+
+static const struct fkv_conn_ops socket_ops = {
+	.call = socket_call,
+	.post_ids = socket_post_ids,
+	.closed = socket_closed,
+	.end = socket_end,
+};
+
+int fkv_conn_call(struct fkv_conn *conn, struct fkv_msg *msg,
+		  uint64_t deadline, struct fkv_reply *ret_reply)
+{
+	uint32_t nr = msg->nr;
+	int err;
+
+	if (msg->op == FLUXONKV_OP_HELLO || msg->op == FLUXONKV_OP_LIST ||
+	    msg->op == FLUXONKV_OP_COUNT || msg->op == FLUXONKV_OP_ADMIN)
+		nr = FKV_REPLY_ANY;
+	ret_reply->body = NULL;
+	err = conn->ops->call(conn, msg, deadline, ret_reply);
 	if (!err)
 		err = fkv_reply_parse(ret_reply, msg->op, nr);
 	if (err)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conn.h - one connection to the daemon: socket, mappings, pin pages
+ * conn.h - one connection to the daemon: socket or device, mappings, pin pages
  *
- * Born: fkv_conn_open(), with one reference, connected and mapped.
+ * Born: fkv_conn_open() or fkv_kdev_open(), with one reference, connected and
+ * mapped.
  * Held by: the client while it is the current one; each call in flight; each
  * message holder and each open put. Pins in slots are not counted: the client
  * looks at the slots (fkv_pins_held()) before it frees a connection.
@@ -39,6 +40,19 @@ struct fkv_queue {
 	size_t cap;
 };
 
+struct fkv_conn;
+
+/* What a socket and the device (kdev.h) do each in their way. */
+struct fkv_conn_ops {
+	/* 0 with a reply that is not checked yet, or -errno with a sentence */
+	int (*call)(struct fkv_conn *conn, struct fkv_msg *msg,
+		    uint64_t deadline, struct fkv_reply *ret_reply);
+	size_t (*post_ids)(struct fkv_conn *conn, uint16_t op,
+			   const uint64_t *ids, size_t n);
+	bool (*closed)(const struct fkv_conn *conn);	/* without waiting */
+	void (*end)(struct fkv_conn *conn);	/* it has just died; locked */
+};
+
 struct fkv_wait;
 TAILQ_HEAD(fkv_waits, fkv_wait);
 
@@ -63,6 +77,8 @@ struct fkv_conn {
 	struct fkv_queue rest;		/* the sender's */
 	struct fkv_queue in;		/* the leader's */
 
+	const struct fkv_conn_ops *ops;
+	bool device;			/* what is held, the kernel keeps */
 	bool opening;			/* HELLO's descriptors may come */
 	bool fds_lost;			/* and not all could be taken */
 
@@ -75,6 +91,9 @@ struct fkv_conn {
 	void *pages;
 	struct fkv_pins pins;
 };
+
+/* Is its ABI ours, and none but @known flags set? 0, or -EPROTONOSUPPORT. */
+int fkv_hello_check(const struct fluxonkv_hello *hello, uint32_t known);
 
 /*
  * Connect to the socket at @path, once, say HELLO and map what it gives, until
@@ -126,15 +145,19 @@ int fkv_conn_call(struct fkv_conn *conn, struct fkv_msg *msg,
 
 /*
  * Post @op (RELEASE, PUT_ABORT) for @n ids: waits for nothing, wants no reply,
- * is sent later when the socket is full, and is void on a dead connection.
+ * is sent later when the socket is full, and is void on a dead socket. Returns
+ * how many of them there were, for all that is known: @n on a socket.
  */
-void fkv_conn_post_ids(struct fkv_conn *conn, uint16_t op, const uint64_t *ids,
-		       size_t n);
-
-static inline void fkv_conn_post_id(struct fkv_conn *conn, uint16_t op,
-				    uint64_t id)
+static inline size_t fkv_conn_post_ids(struct fkv_conn *conn, uint16_t op,
+				       const uint64_t *ids, size_t n)
 {
-	fkv_conn_post_ids(conn, op, &id, 1);
+	return n ? conn->ops->post_ids(conn, op, ids, n) : 0;
+}
+
+static inline size_t fkv_conn_post_id(struct fkv_conn *conn, uint16_t op,
+				      uint64_t id)
+{
+	return fkv_conn_post_ids(conn, op, &id, 1);
 }
 
 /* The stream cannot be used any more: wake everyone who waits on it. */

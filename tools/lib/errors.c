@@ -44,7 +44,7 @@ static const struct {
 	const char *text;
 } sentences[] = {
 	{ 0, "success" },
-	{ EACCES, "no permission to use the daemon's socket" },
+	{ EACCES, "no permission to use the daemon's socket or the device" },
 	{ EAGAIN, "the call would have had to wait, and its timeout is 0" },
 	{ EBUSY, "another put of the key is in flight" },
 	{ ECONNREFUSED, "no daemon listens at the address" },
@@ -54,7 +54,7 @@ static const struct {
 	{ EINVAL, "an argument is out of range" },
 	{ EIO, "the value could not be read from SSD" },
 	{ ENOBUFS, "the value is larger than the buffer" },
-	{ ENODEV, "there is no such device" },
+	{ ENODEV, "there is no such device: the kernel module is not loaded" },
 	{ ENOENT, "no such key" },
 	{ ENOMEM, "out of memory" },
 	{ ENOSPC, "no room in memory came free in time" },

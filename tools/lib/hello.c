@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "fork.h"
-
-#define HUGE	(2ULL << 20)
+#include "map.h"
 
 /* Keep the descriptors of one message; what does not fit is closed. */
 static void collect_fds(struct fkv_conn *conn, struct msghdr *m)
@@ -77,12 +76,6 @@ static void close_fds(struct fkv_conn *conn, int from)
 	}
 }
 
-static void unmap(const void *p, uint64_t bytes)
-{
-	if (p)
-		munmap((void *)(uintptr_t)p, bytes);
-}
-
 void fkv_conn_free(struct fkv_conn *conn)
 {
 	const struct fluxonkv_hello *h = &conn->hello;
@@ -91,10 +84,10 @@ void fkv_conn_free(struct fkv_conn *conn)
 	fkv_fork_del(conn);
 	close_fds(conn, 0);
 	fkv_fork_unlock();
-	unmap(conn->segment, h->segment_bytes);
-	unmap(conn->writable, conn->writable_bytes);
-	unmap(conn->index, h->index_bytes);
-	unmap(conn->pages, h->pins_bytes);
+	fkv_unmap(conn->segment, h->segment_bytes);
+	fkv_unmap(conn->writable, conn->writable_bytes);
+	fkv_unmap(conn->index, h->index_bytes);
+	fkv_unmap(conn->pages, h->pins_bytes);
 	fkv_queue_done(&conn->posts);
 	fkv_queue_done(&conn->rest);
 	fkv_queue_done(&conn->in);
@@ -122,52 +115,18 @@ void fkv_conn_forget(struct fkv_conn *conn)
 	free(conn);
 }
 
-void fkv_conn_look(struct fkv_conn *conn)
-{
-	struct pollfd pfd = { .fd = conn->fds[0], .events = POLLRDHUP };
-
-	if (!fkv_conn_dead(conn) && poll(&pfd, 1, 0) > 0)
-		fkv_conn_kill(conn);
-}
-
-/*
- * Map @bytes of @fd, at a multiple of 2 MiB when it is that large, so that
- * huge pages of the segment can be mapped as such. NULL on failure, said why.
- */
+/* Map what the daemon gave; NULL on failure, said why. */
 static void *map(int fd, uint64_t bytes, int prot, const char *what)
 {
-	uint64_t room = bytes >= HUGE ? bytes + HUGE : bytes;
+	struct fkv_mapped m = { .fd = fd, .bytes = bytes, .what = what };
 	struct stat st;
-	char *p, *at;
 
 	if (!bytes || fstat(fd, &st) || (uint64_t)st.st_size < bytes) {
 		fkv_lib_fail(-EPROTO, "the daemon broke the protocol: its %s "
 			     "is smaller than it says", what);
 		return NULL;
 	}
-	p = mmap(NULL, room, PROT_NONE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED)
-		goto err_say;
-	at = p;
-	if (room != bytes) {
-		at = (char *)(((uintptr_t)p + HUGE - 1) & ~(HUGE - 1));
-		if (at > p)
-			munmap(p, (size_t)(at - p));
-		if (at + bytes < p + room)
-			munmap(at + bytes, (size_t)(p + room - at - bytes));
-	}
-	if (mmap(at, bytes, prot, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
-		goto err_unmap;
-	if (!madvise(at, bytes, MADV_DONTFORK))
-		return at;
-
-err_unmap:
-	munmap(at, bytes);
-err_say:
-	fkv_lib_fail(-ENOMEM, "cannot map the daemon's %s of %llu bytes: %s",
-		     what, (unsigned long long)bytes, strerror(errno));
-	return NULL;
+	return fkv_map(&m, prot);
 }
 
 static bool map_index(struct fkv_conn *conn)
@@ -204,13 +163,8 @@ static int map_all(struct fkv_conn *conn)
 	return 0;
 }
 
-static int check_hello(struct fkv_conn *conn)
+int fkv_hello_check(const struct fluxonkv_hello *h, uint32_t known)
 {
-	uint32_t known = FLUXONKV_HELLO_WRITABLE | FLUXONKV_HELLO_INDEX |
-			 FLUXONKV_HELLO_STRICT;
-	const struct fluxonkv_hello *h = &conn->hello;
-	int want = h->flags & FLUXONKV_HELLO_INDEX ? 4 : 2, got = 0;
-
 	if (h->abi != FLUXONKV_ABI_VERSION)
 		return fkv_lib_fail(-EPROTONOSUPPORT, "the daemon speaks ABI "
 				    "version %u, expected %d", h->abi,
@@ -219,6 +173,19 @@ static int check_hello(struct fkv_conn *conn)
 		return fkv_lib_fail(-EPROTONOSUPPORT, "the daemon wants "
 				    "features that this library does not know "
 				    "(flags 0x%x)", h->flags);
+	return 0;
+}
+
+static int check_hello(struct fkv_conn *conn)
+{
+	uint32_t known = FLUXONKV_HELLO_WRITABLE | FLUXONKV_HELLO_INDEX |
+			 FLUXONKV_HELLO_STRICT;
+	const struct fluxonkv_hello *h = &conn->hello;
+	int want = h->flags & FLUXONKV_HELLO_INDEX ? 4 : 2, got = 0;
+	int err = fkv_hello_check(h, known);
+
+	if (err)
+		return err;
 	while (got + 1 < FKV_CONN_FDS && conn->fds[got + 1] >= 0)
 		got++;
 	if (got < want && conn->fds_lost)

@@ -35,6 +35,8 @@ int fkv_keep_note(struct fkv_conn *conn, uint64_t id, uint64_t offset,
 	uint32_t *head = &k->chain[id % FKV_KEEP_CHAINS], i = 0;
 	bool begun;
 
+	if (conn->device)
+		return 0;
 	pthread_mutex_lock(&conn->lock);
 	begun = k->begun;
 	if (!begun)
@@ -56,6 +58,8 @@ void fkv_keep_drop(struct fkv_conn *conn, uint64_t id)
 	struct fkv_keep *k = &conn->keep;
 	uint32_t *at = &k->chain[id % FKV_KEEP_CHAINS], i;
 
+	if (conn->device)
+		return;
 	pthread_mutex_lock(&conn->lock);
 	while ((i = *at) && k->notes[i - 1].id != id)
 		at = &k->notes[i - 1].next;
@@ -155,11 +159,7 @@ static void let_go(const void *at, uint64_t len)
 		madvise(p, len, MADV_DONTFORK);
 }
 
-/*
- * Open puts are lost with their daemon, but may still be written to: memory of
- * nobody's, which takes room where it is touched.
- */
-static void let_puts_go(const struct fkv_conn *conn)
+void fkv_keep_puts(const struct fkv_conn *conn)
 {
 	uint64_t len = conn->writable_bytes;
 
@@ -179,7 +179,7 @@ static void finish(struct fkv_conn *conn)
 		at = k->moving[i].offset + k->moving[i].len;
 	}
 	let_go(conn->segment + at, conn->hello.segment_bytes - at);
-	let_puts_go(conn);
+	fkv_keep_puts(conn);
 	/* a daemon that lives may have its memory back */
 	shutdown(conn->fds[0], SHUT_RDWR);
 	k->done = true;

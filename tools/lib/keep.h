@@ -5,7 +5,8 @@
  * When a daemon is gone, what a client holds of its segment is copied to
  * memory of the client's own, at the same addresses: pointers and bytes stay,
  * the rest of the segment is let go. Where nothing else would say which bytes
- * those are (holders that the daemon keeps), they are noted here.
+ * those are (holders that the daemon keeps), they are noted here. On the device
+ * the kernel does all that: nothing is noted or copied.
  */
 #ifndef FKV_LIB_KEEP_H
 #define FKV_LIB_KEEP_H
@@ -50,5 +51,11 @@ void fkv_keep_drop(struct fkv_conn *conn, uint64_t id);
  * on. No thread can pin on it any more. One caller at a time.
  */
 void fkv_keep_held(struct fkv_conn *conn, uint64_t deadline);
+
+/*
+ * Open puts are lost with their daemon, but may still be written to: memory of
+ * nobody's takes their place, and room where it is touched.
+ */
+void fkv_keep_puts(const struct fkv_conn *conn);
 
 #endif

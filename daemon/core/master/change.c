@@ -249,6 +249,21 @@ void fkv_master_put_revoke(struct fkv_master *m, struct fkv_msg *msg)
 	put_free(m, op);
 }
 
+/*
+ * Its client is gone (P5). Only a wait for room ends by this: a plan that is
+ * on its way to the owner is answered by its revocation, a refusal by nothing.
+ */
+void fkv_master_put_cancel(struct fkv_master *m, struct fkv_msg *msg,
+			   struct fkv_out *out)
+{
+	struct fkv_mop *op = fkv_mop_find(m, msg->op);
+
+	if (!op || op->type != FKV_MOP_PUT || !op->waiter.queued)
+		return;
+	fkv_space_unwait(&m->space, &op->waiter);
+	fkv_master_put_planned(m, op, -ECANCELED, out);
+}
+
 void fkv_master_delete(struct fkv_master *m, struct fkv_msg *msg,
 		       struct fkv_out *out)
 {

@@ -122,6 +122,8 @@ void fkv_master_put_planned(struct fkv_master *m, struct fkv_mop *op, int res,
 void fkv_master_put_done(struct fkv_master *m, struct fkv_msg *msg,
 			 struct fkv_out *out);
 void fkv_master_put_revoke(struct fkv_master *m, struct fkv_msg *msg);
+void fkv_master_put_cancel(struct fkv_master *m, struct fkv_msg *msg,
+			   struct fkv_out *out);
 void fkv_master_delete(struct fkv_master *m, struct fkv_msg *msg,
 		       struct fkv_out *out);
 void fkv_master_retired(struct fkv_master *m, struct fkv_msg *msg,

@@ -131,6 +131,9 @@ static bool step_calls(struct fkv_master *m, uint64_t now_ns,
 	case FKV_MSG_PUT_REVOKE:
 		fkv_master_put_revoke(m, msg);
 		return true;
+	case FKV_MSG_PUT_CANCEL:
+		fkv_master_put_cancel(m, msg, out);
+		return true;
 	case FKV_MSG_GET_START:
 		fkv_space_new_round(&m->space);
 		fkv_master_get_start(m, now_ns, msg, out);

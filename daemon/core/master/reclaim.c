@@ -22,6 +22,7 @@ void fkv_master_persist(struct fkv_master *m, struct fkv_extent *x,
 	msg->extent = x->handle;
 	msg->offset = x->offset;
 	msg->len = x->route->len;
+	msg->first = x->cause == FKV_CAUSE_PERSIST;
 }
 
 static void back_first(struct fkv_master *m, struct fkv_extent *x,

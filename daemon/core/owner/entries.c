@@ -63,15 +63,37 @@ struct fkv_entry *fkv_entry_create(struct fkv_owner *o, struct fkv_key *key,
 	return e;
 }
 
-/* Live entries that somebody pins cannot be evicted: the master counts them. */
+/*
+ * Live entries that somebody pins cannot be evicted: the master counts them,
+ * and those whose first persist is pending by itself.
+ */
 static void count_held(struct fkv_owner *o, const struct fkv_entry *e,
 		       bool more)
 {
 	uint64_t bytes = fkv_extent_bytes(e->len);
 
-	if (!e->live || !e->pins)
+	if (!e->live || !e->pins || e->pending)
 		return;
 	o->held_bytes += more ? bytes : 0 - bytes;
+}
+
+/*
+ * What readers pin is known from the last count only, which left pending ones
+ * out: one that it saw pinned is taken for pinned until the next.
+ */
+void fkv_entry_pending(struct fkv_owner *o, const struct fkv_key *key,
+		       uint64_t extent, bool pending)
+{
+	struct fkv_entry *e = fkv_entry_find(o, key);
+
+	if (!e || e->extent != extent || e->pending == pending)
+		return;
+	count_held(o, e, false);
+	e->pending = pending;
+	count_held(o, e, true);
+	if (!pending && e->read && !e->pins)
+		o->shared_bytes += fkv_extent_bytes(e->len);
+	e->read = false;
 }
 
 static void unlive(struct fkv_owner *o, struct fkv_entry *e)

@@ -346,7 +346,7 @@ void fkv_fetch_plan(struct fkv_owner *o, struct fkv_msg *msg,
 static bool source_is_bad(int err)
 {
 	return err == -ENOENT || err == -ESTALE || err == -EIO ||
-	       err == -EBADMSG;
+	       err == -EBADMSG || fkv_device_departed(err);
 }
 
 void fkv_fetch_read(struct fkv_owner *o, struct fkv_fetch *f, int res,

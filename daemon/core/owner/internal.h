@@ -127,6 +127,7 @@ struct fkv_job {
 	uint64_t blocked_ns;
 	struct fkv_ring_entry *entry;
 	bool dropped;
+	bool first;			/* no copy on SSD was ever asked for */
 };
 
 struct fkv_owner {
@@ -144,14 +145,16 @@ struct fkv_owner {
 	uint64_t now_ns;
 	uint64_t active_bytes;		/* of jobs hashing or writing */
 	uint32_t active;
-	uint64_t held_bytes;		/* live entries that holders pin */
-	uint64_t shared_bytes;		/* live entries that readers pin */
+	/* live entries whose first persist is not pending: */
+	uint64_t held_bytes;		/* that holders pin */
+	uint64_t shared_bytes;		/* that readers pin */
 	uint64_t told_bytes;		/* their sum, as the master knows it */
 	struct {
 		uint32_t errors;	/* writes failed in a row */
 		uint32_t read_errors;	/* reads, too */
 		bool off;
-		uint64_t retry_ns;
+		uint64_t retry_ns, wait_ns;
+		uint64_t on_ns;		/* when it last came back */
 	} device[FKV_DEVICES_MAX];
 	struct fkv_owner_stats stats;
 };
@@ -177,6 +180,8 @@ void fkv_oop_add(struct fkv_owner *o, struct fkv_oop *op,
 		 enum fkv_oop_type type);
 void fkv_oop_del(struct fkv_owner *o, struct fkv_oop *op);
 struct fkv_oop *fkv_oop_find(const struct fkv_owner *o, uint64_t id);
+/* P4: what holders and readers pin is not evictable. */
+void fkv_owner_tell_pins(struct fkv_owner *o, struct fkv_out *out);
 
 /* clients.c */
 struct fkv_client *fkv_client_find(const struct fkv_owner *o, uint64_t id);
@@ -211,6 +216,9 @@ void fkv_entry_evicted(struct fkv_owner *o, struct fkv_entry *e, int res,
 		       struct fkv_out *out);
 void fkv_entry_scanned(struct fkv_owner *o, struct fkv_entry *e,
 		       struct fkv_out *out);
+/* The first persist of @extent, which is @key's, begins or is about to end. */
+void fkv_entry_pending(struct fkv_owner *o, const struct fkv_key *key,
+		       uint64_t extent, bool pending);
 
 /* fetch.c */
 void fkv_owner_get(struct fkv_owner *o, struct fkv_item *it,
@@ -270,6 +278,12 @@ void fkv_persist_pump(struct fkv_owner *o, struct fkv_out *out);
 void fkv_persist_report(struct fkv_owner *o, struct fkv_out *out);
 uint64_t fkv_persist_deadline(const struct fkv_owner *o);
 void fkv_persist_tick(struct fkv_owner *o, struct fkv_out *out);
+/* What a device that is no longer there answers. */
+static inline bool fkv_device_departed(int err)
+{
+	return err == -ENXIO || err == -ENODEV;
+}
+
 /* A read of @e ended with @res: the copy may be no good, the device may be. */
 void fkv_read_ended(struct fkv_owner *o, struct fkv_ring_entry *e, int res,
 		     struct fkv_out *out);

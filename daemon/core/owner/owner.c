@@ -224,8 +224,7 @@ static void hits(const struct fkv_in *in, struct fkv_out *out)
 	msg->n = in->n;
 }
 
-/* P4: what holders and readers pin is not evictable. */
-static void tell_pins(struct fkv_owner *o, struct fkv_out *out)
+void fkv_owner_tell_pins(struct fkv_owner *o, struct fkv_out *out)
 {
 	uint64_t bytes = o->held_bytes + o->shared_bytes;
 
@@ -278,7 +277,7 @@ void fkv_owner_step(struct fkv_owner *o, uint64_t now_ns,
 		break;
 	}
 	fkv_persist_report(o, out);
-	tell_pins(o, out);
+	fkv_owner_tell_pins(o, out);
 }
 
 uint64_t fkv_owner_deadline(const struct fkv_owner *o)
@@ -324,11 +323,26 @@ static void check_clients(const struct fkv_owner *o)
 	fkv_assert(holders == o->stats.holders);
 }
 
+static void check_held(const struct fkv_owner *o)
+{
+	uint64_t held = 0, pos = 0;
+	struct fkv_node *n = NULL;
+
+	while ((n = fkv_table_walk(&o->live, &pos, n))) {
+		struct fkv_entry *e;
+
+		e = fkv_container_of(n, struct fkv_entry, node);
+		held += e->pins && !e->pending ? fkv_extent_bytes(e->len) : 0;
+	}
+	fkv_assert(held == o->held_bytes);
+}
+
 void fkv_owner_check(const struct fkv_owner *o)
 {
 	const struct fkv_owner_stats *s = &o->stats;
 
 	check_clients(o);
+	check_held(o);
 	fkv_assert(o->live.count == s->entries);
 	if (!s->calls && !s->fetches)
 		fkv_assert(s->gets == s->hits_local + s->hits_ssd +

@@ -41,6 +41,8 @@ struct fkv_entry {
 	bool live;
 	bool scanned;			/* no pin in shared memory any more */
 	bool evicting;
+	bool pending;			/* first persist: not evictable anyway */
+	bool read;			/* the gateway's: pinned while pending */
 };
 
 enum fkv_in_type {
@@ -54,7 +56,8 @@ enum fkv_in_type {
 	FKV_IN_SCANNED,		/* entry: retired, and no reader pins it */
 	FKV_IN_EVICTED,		/* entry res(enum fkv_evict_result) */
 	FKV_IN_HITS,		/* entry n */
-	FKV_IN_PINS,		/* n: bytes of live entries pinned by readers */
+	FKV_IN_PINS,		/* n: bytes of live entries pinned by readers, but not
+				   by holders as well, nor pending */
 	FKV_IN_TICK,
 };
 

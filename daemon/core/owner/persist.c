@@ -11,6 +11,7 @@
 #define DEVICE_ERRORS_MAX	3u
 #define READ_ERRORS_MAX		128u
 #define DEVICE_RETRY_NS		(5 * FKV_SEC)
+#define DEVICE_RETRY_MAX_NS	(60 * FKV_SEC)
 
 static struct fkv_job *job_of(const struct fkv_owner *o, uint64_t id,
 			      enum fkv_job_state state)
@@ -43,6 +44,16 @@ static void failed(struct fkv_out *out, const struct fkv_msg *of, int res)
 	msg->res = res;
 }
 
+/* Before the master stops counting it as pending: never by nobody. */
+static void job_ends(struct fkv_owner *o, struct fkv_job *job,
+		     struct fkv_out *out)
+{
+	if (!job->first)
+		return;
+	fkv_entry_pending(o, job->key, job->extent, false);
+	fkv_owner_tell_pins(o, out);
+}
+
 static void job_fail(struct fkv_owner *o, struct fkv_job *job, int res,
 		     struct fkv_out *out)
 {
@@ -55,6 +66,7 @@ static void job_fail(struct fkv_owner *o, struct fkv_job *job, int res,
 
 	if (res != -ECANCELED)
 		o->stats.persist_failed++;
+	job_ends(o, job, out);
 	failed(out, &of, res);
 	job_free(o, job);
 }
@@ -88,6 +100,9 @@ void fkv_owner_persist(struct fkv_owner *o, struct fkv_msg *msg,
 	job->extent = msg->extent;
 	job->offset = msg->offset;
 	job->len = msg->len;
+	job->first = msg->first;
+	if (job->first)
+		fkv_entry_pending(o, job->key, job->extent, true);
 	job->state = FKV_JOB_QUEUED;
 	job->op.timer.kind = FKV_TIMER_JOB;
 	fkv_oop_add(o, &job->op, FKV_OOP_JOB);
@@ -134,8 +149,10 @@ static void write_start(struct fkv_job *job, struct fkv_out *out)
 static void commit_send(struct fkv_owner *o, struct fkv_job *job,
 			struct fkv_out *out)
 {
-	struct fkv_msg *msg = fkv_out_send(out, FKV_MSG_SSD_COMMIT);
+	struct fkv_msg *msg;
 
+	job_ends(o, job, out);
+	msg = fkv_out_send(out, FKV_MSG_SSD_COMMIT);
 	job->state = FKV_JOB_COMMITTING;
 	o->stats.persist_committing++;
 	msg->op = job->op.id;
@@ -256,13 +273,24 @@ static void report_devices(struct fkv_owner *o, struct fkv_out *out)
 	fkv_out_send(out, FKV_MSG_SSD_STATE)->n = n;
 }
 
+/* One that fails soon after each return is tried ever more rarely. */
+static void device_wait(struct fkv_owner *o, uint32_t d)
+{
+	uint64_t wait = 2 * o->device[d].wait_ns;
+
+	if (!wait || o->now_ns - o->device[d].on_ns >= DEVICE_RETRY_MAX_NS)
+		wait = DEVICE_RETRY_NS;
+	o->device[d].wait_ns = fkv_min_u64(wait, DEVICE_RETRY_MAX_NS);
+	o->device[d].retry_ns = o->now_ns + o->device[d].wait_ns;
+}
+
 static void device_off(struct fkv_owner *o, uint32_t d, struct fkv_out *out)
 {
 	if (o->device[d].off)
 		return;
 	o->device[d].off = true;
 	o->device[d].read_errors = 0;
-	o->device[d].retry_ns = o->now_ns + DEVICE_RETRY_NS;
+	device_wait(o, d);
 	fkv_ring_device_off(o->cfg.ring, d);
 	report_devices(o, out);
 }
@@ -301,6 +329,7 @@ void fkv_persist_tick(struct fkv_owner *o, struct fkv_out *out)
 			continue;
 		}
 		o->device[d].off = false;
+		o->device[d].on_ns = o->now_ns;
 		o->device[d].errors = DEVICE_ERRORS_MAX - 1;
 		on = true;
 	}
@@ -382,6 +411,18 @@ void fkv_job_expired(struct fkv_owner *o, struct fkv_job *job,
 	job_fail(o, job, -ETIMEDOUT, out);
 }
 
+static bool read_failed(int res)
+{
+	return res == -EIO || res == -EBADMSG || fkv_device_departed(res);
+}
+
+/* Bad ranges lose their entries; nothing but errors is a bad device. */
+static bool device_is_bad(struct fkv_owner *o, uint32_t d, int res)
+{
+	return fkv_device_departed(res) ||
+	       (res == -EIO && ++o->device[d].read_errors >= READ_ERRORS_MAX);
+}
+
 void fkv_read_ended(struct fkv_owner *o, struct fkv_ring_entry *e, int res,
 		    struct fkv_out *out)
 {
@@ -393,7 +434,7 @@ void fkv_read_ended(struct fkv_owner *o, struct fkv_ring_entry *e, int res,
 	if (!res || res == -ECANCELED)
 		return;
 	o->stats.read_errors++;
-	if (res != -EIO && res != -EBADMSG)
+	if (!read_failed(res))
 		return;
 	/*
 	 * No good: out of the index, and the master is told. It will not say
@@ -404,8 +445,7 @@ void fkv_read_ended(struct fkv_owner *o, struct fkv_ring_entry *e, int res,
 	msg->key = fkv_key_get(e->key);
 	msg->put_id = e->put_id;
 	fkv_ring_drop(o->cfg.ring, e);
-	/* bad ranges lose their entries; nothing but errors is a bad device */
-	if (res == -EIO && ++o->device[d].read_errors >= READ_ERRORS_MAX)
+	if (device_is_bad(o, d, res))
 		device_off(o, d, out);
 }
 

@@ -344,6 +344,15 @@ void fkv_put_done(struct fkv_owner *o, struct fkv_msg *msg,
 	put_free(o, put);
 }
 
+/* Who can stop the client from writing does, and aborts the put for it. */
+static void shut(const struct fkv_put *put, struct fkv_out *out)
+{
+	struct fkv_cmd *cmd = fkv_out_add(out, FKV_CMD_SHUT);
+
+	cmd->client = put->client->id;
+	cmd->token = put->op.id;
+}
+
 /*
  * 60 s without commit or extend: the key is free at once. A client that maps
  * the segment may still write, so its extent waits for it.
@@ -357,6 +366,8 @@ void fkv_put_expired(struct fkv_owner *o, struct fkv_put *put,
 	revoke(put, !put->client->arena_bytes, out);
 	put->state = FKV_PUT_EXPIRED;
 	o->stats.expired_puts++;
+	if (!put->client->arena_bytes)
+		shut(put, out);
 }
 
 /* The connection is closed: the client cannot write any more. */
@@ -376,6 +387,10 @@ void fkv_put_client_gone(struct fkv_owner *o, struct fkv_put *put,
 		leave_client(o, put);
 		break;
 	case FKV_PUT_PLANNING:
+		/* it may wait for room: nobody behind it waits for the dead */
+		fkv_out_send(out, FKV_MSG_PUT_CANCEL)->op = put->op.id;
+		leave_client(o, put);
+		break;
 	case FKV_PUT_DONE:
 		leave_client(o, put);
 		break;

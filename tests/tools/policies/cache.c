@@ -20,13 +20,14 @@ void *array_create(size_t n, size_t size)
 }
 
 struct cache *cache_create(const struct policy *p, uint32_t room,
-			   const struct trace *t)
+			   const struct trace *t, uint64_t seed)
 {
 	struct cache *c = array_create(1, p->kind->size);
 
 	fkv_assert(room && p->kind->lists < CACHE_LISTS);
 	c->policy = p;
 	c->room = room;
+	c->seed = seed;
 	c->block = array_create(t->nr_blocks, sizeof(*c->block));
 	for (uint32_t id = 0; id < t->nr_blocks; id++)
 		c->block[id].id = id;

@@ -47,12 +47,14 @@ struct cache {
 	struct block *block;		/* by id */
 	struct list list[CACHE_LISTS];
 	uint32_t room, used;
+	uint64_t seed;			/* of a hash, for who uses one */
 };
 
 /* The struct of a kind begins with its struct cache; zeroed before init. */
 struct kind {
 	size_t size;
 	unsigned int lists;		/* 1 to this are cached */
+	bool by_hash;			/* the seed moves its hits */
 	void (*init)(struct cache *c, const struct trace *t);	/* or NULL */
 	void (*access)(struct cache *c, struct block *b);
 	void (*done)(struct cache *c);				/* or NULL */
@@ -77,7 +79,7 @@ void *array_create(size_t n, size_t size);	/* zeroed; free() it */
 
 /* @room: at least 1. The trace, for offline policies, is what will come. */
 struct cache *cache_create(const struct policy *p, uint32_t room,
-			   const struct trace *t);
+			   const struct trace *t, uint64_t seed);
 void cache_free(struct cache *c);
 
 /* The block is cached afterwards, and was before if that returns true. */
