@@ -49,7 +49,9 @@ $(O)/%.o: %.c
 	$(call say,CC,$@)$(CC) $(BASE_CFLAGS) $(CFLAGS) $(CPPFLAGS) -MMD -MP \
 		-c $< -o $@
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+# Not what guests and modules are made from, which has other files of that name.
+-include $(shell find $(O) \( -path $(O)/vm -o -path $(O)/module \) -prune \
+	-o -type f -name '*.d' -print 2>/dev/null)
 
 .PHONY: deps
 deps:

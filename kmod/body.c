@@ -19,8 +19,10 @@ bool fkv_op_known(u16 op)
 	       op == FLUXONKV_OP_PUT_COMMIT || op == FLUXONKV_OP_PUT_ABORT;
 }
 
-static int check_struct(const u8 *p, size_t size, size_t known)
+static inline int check_struct(const u8 *p, size_t size, size_t known)
 {
+	if (size == known)
+		return 0;
 	if (size < known)
 		return -EINVAL;
 	return all_zero(p + known, size - known) ? 0 : -E2BIG;
@@ -53,6 +55,9 @@ int fkv_body_open(const void *body, size_t size, struct fluxonkv_req *req,
 	if (req->nr > FLUXONKV_BATCH_MAX)
 		return -E2BIG;
 	if (req->nr && req->item_size > ITEM_SIZE_MAX)
+		return -EINVAL;
+	/* keys are compared by 8 bytes */
+	if (fkv_op_known(req->op) && (req->size | req->item_size) % 8)
 		return -EINVAL;
 	c->at = (const u8 *)body + req->size;
 	c->left = size - req->size;
@@ -113,13 +118,25 @@ int fkv_body_next(struct fkv_cursor *c, struct fluxonkv_item *item,
 	padded = ((size_t)item->key_len + 7) & ~(size_t)7;
 	if (c->left < padded)
 		return -EMSGSIZE;
-	if (!all_zero(c->at + item->key_len, padded - item->key_len))
-		return -EINVAL;
+	for (size_t i = item->key_len; i < padded; i++)
+		if (c->at[i])
+			return -EINVAL;
 	*key = c->at;
 	c->at += padded;
 	c->left -= padded;
 	*status = check_item(c->op, item);
 	return 0;
+}
+
+int fkv_body_key_any(struct fkv_cursor *c, const void **key, u32 *len,
+		     int *status)
+{
+	struct fluxonkv_item item;
+	int err = fkv_body_next(c, &item, key, status);
+
+	if (!err)
+		*len = item.key_len;
+	return err;
 }
 
 int fkv_reply_open(const void *body, size_t size, u16 op,

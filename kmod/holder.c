@@ -115,8 +115,8 @@ static int grow(struct fkv_holders *t)
 }
 
 /* Under the lock; 0 when there is no slot. */
-static u64 take(struct fkv_holders *t, struct fkv_entry *entry,
-		struct fkv_release *release, u64 now_ns)
+static u64 take(struct fkv_holders *t, const struct fkv_new_holder *new,
+		u64 now_ns)
 {
 	u32 at = t->free;
 	struct fkv_holder *h;
@@ -126,28 +126,39 @@ static u64 take(struct fkv_holders *t, struct fkv_entry *entry,
 	h = slot(t, at - 1);
 	t->free = h->next;
 	t->nr++;
-	h->entry = entry;
-	h->release = release;
+	h->entry = new->entry;
+	h->release = new->release;
 	h->since_ns = now_ns;
 	h->uses++;
 	return (u64)h->uses << 32 | at;
 }
 
-u64 fkv_holder_add(struct fkv_session *s, struct fkv_entry *entry,
-		   struct fkv_release *release, u64 now_ns)
+u32 fkv_holder_add(struct fkv_session *s, const struct fkv_new_holder *new,
+		   u32 n)
 {
 	struct fkv_holders *t = &s->holders;
-	u64 id;
+	u64 now_ns = ktime_get_coarse_ns();
+	u32 i = 0, made;
 
 	do {
 		spin_lock(&t->lock);
-		id = take(t, entry, release, now_ns);
+		for (; i < n; i++) {
+			u64 id = take(t, &new[i], now_ns);
+
+			if (!id)
+				break;
+			*new[i].ret_id = id;
+			/* under the lock it cannot be released yet */
+			trace_fluxonkv_hold(s->id, id, new[i].entry->hash,
+					    new[i].entry->put_id,
+					    new[i].entry->len);
+		}
 		spin_unlock(&t->lock);
-	} while (!id && !grow(t));
-	if (id)
-		trace_fluxonkv_hold(s->id, id, entry->hash, entry->put_id,
-				    entry->len);
-	return id;
+	} while (i < n && !grow(t));
+	made = i;
+	for (; i < n; i++)
+		*new[i].ret_id = 0;
+	return made;
 }
 
 /* Under the lock: what was in it. */

@@ -7,15 +7,9 @@
 #include "internal.h"
 #include "trace.h"
 
-struct lookup {
-	const void *key;
-	u32 len;
-	u32 hash;
-};
-
-static u32 hash_lookup(const void *data, u32 len, u32 seed)
+static __always_inline u32 hash_lookup(const void *data, u32 len, u32 seed)
 {
-	return ((const struct lookup *)data)->hash ^ seed;
+	return ((const struct fkv_probe *)data)->hash ^ seed;
 }
 
 static u32 hash_entry(const void *data, u32 len, u32 seed)
@@ -23,18 +17,22 @@ static u32 hash_entry(const void *data, u32 len, u32 seed)
 	return ((const struct fkv_entry *)data)->hash ^ seed;
 }
 
-static int compare(struct rhashtable_compare_arg *arg, const void *obj)
+static __always_inline int compare(struct rhashtable_compare_arg *arg, const void *obj)
 {
-	const struct lookup *l = arg->key;
+	const struct fkv_probe *p = arg->key;
 	const struct fkv_entry *e = obj;
 
-	return e->hash != l->hash || e->key_len != l->len ||
-	       memcmp(e->key, l->key, l->len);
+	if (e->hash != p->hash || e->key_len != p->len)
+		return 1;
+	for (u32 i = 0; i < (p->len + 7) / 8; i++)
+		if (e->key[i] != p->key[i])
+			return 1;
+	return 0;
 }
 
 static const struct rhashtable_params index_params = {
 	.head_offset = offsetof(struct fkv_entry, node),
-	.key_len = sizeof(struct lookup),
+	.key_len = sizeof(struct fkv_probe),
 	.hashfn = hash_lookup,
 	.obj_hashfn = hash_entry,
 	.obj_cmpfn = compare,
@@ -49,7 +47,7 @@ int fkv_index_init(struct fkv_instance *inst)
 	return rhashtable_init(&inst->index, &index_params);
 }
 
-u32 fkv_index_hash(const struct fkv_instance *inst, const void *key, u32 len)
+static u32 hash_key(const struct fkv_instance *inst, const void *key, u32 len)
 {
 	return hsiphash(key, len, &inst->hash_key);
 }
@@ -82,7 +80,7 @@ static void entry_end(struct fkv_entry *e)
 }
 
 /* One reader more; false when it has ended. */
-static bool entry_get(struct fkv_entry *e)
+static __always_inline bool entry_get(struct fkv_entry *e)
 {
 	int old = atomic_fetch_add_unless(&e->refs, 1, 0);
 
@@ -91,13 +89,11 @@ static bool entry_get(struct fkv_entry *e)
 	return old;
 }
 
-void fkv_entry_put(struct fkv_entry *e)
+void fkv_entry_left(struct fkv_entry *e, int left)
 {
-	int left = atomic_dec_return(&e->refs);
-
-	if (left == FKV_INDEX_REF)
+	if (left)
 		atomic64_sub(PAGE_ALIGN(e->len), &e->inst->held_bytes);
-	else if (!left)
+	else
 		entry_end(e);
 }
 
@@ -106,7 +102,8 @@ static struct fkv_entry *entry_create(struct fkv_instance *inst, u64 put_id,
 {
 	struct fkv_entry *e;
 
-	e = kzalloc(struct_size(e, key, key_len), GFP_KERNEL_ACCOUNT);
+	e = kzalloc(struct_size(e, key, DIV_ROUND_UP(key_len, 8)),
+		    GFP_KERNEL_ACCOUNT);
 	if (!e)
 		return NULL;
 	e->inst = inst;
@@ -122,40 +119,31 @@ static struct fkv_entry *entry_create(struct fkv_instance *inst, u64 put_id,
 	return e;
 }
 
-struct fkv_entry *fkv_index_get(struct fkv_instance *inst, const void *key,
-				u32 len, u32 *ret_hash)
+void fkv_index_get(struct fkv_instance *inst, struct fkv_probe *probes, u32 n)
 {
-	struct lookup l = {
-		.key = key,
-		.len = len,
-		.hash = fkv_index_hash(inst, key, len),
-	};
-	struct fkv_entry *e;
-
-	*ret_hash = l.hash;
-
+	for (u32 i = 0; i < n; i++)
+		probes[i].hash = hash_key(inst, probes[i].key, probes[i].len);
 	rcu_read_lock();
-	e = rhashtable_lookup(&inst->index, &l, index_params);
-	if (e && !entry_get(e))
-		e = NULL;
+	for (u32 i = 0; i < n; i++) {
+		struct fkv_entry *e;
+
+		e = rhashtable_lookup(&inst->index, &probes[i], index_params);
+		probes[i].entry = e && entry_get(e) ? e : NULL;
+	}
 	rcu_read_unlock();
-	return e;
 }
 
-void fkv_index_hit(struct fkv_entry *e)
+void fkv_index_list(struct fkv_entry *e)
 {
-	WRITE_ONCE(e->hits, READ_ONCE(e->hits) + 1);
-	if (test_bit(FKV_ENTRY_LISTED, &e->flags) ||
-	    test_and_set_bit(FKV_ENTRY_LISTED, &e->flags))
+	if (test_and_set_bit(FKV_ENTRY_LISTED, &e->flags))
 		return;
 	refcount_inc(&e->uses);
 	llist_add(&e->hit, &e->inst->hits);
 }
 
-/* The first of the list gives way to what is at its place in the index. */
 static int hash_in(struct fkv_entry *e)
 {
-	struct lookup l = {
+	struct fkv_probe l = {
 		.key = e->key,
 		.len = e->key_len,
 		.hash = e->hash,
@@ -202,7 +190,7 @@ int fkv_index_publish(struct fkv_instance *inst,
 		return -ENOMEM;
 	memcpy(e->key, key, arg->key_len);
 	atomic_set(&e->refs, FKV_INDEX_REF);
-	e->hash = fkv_index_hash(inst, key, arg->key_len);
+	e->hash = hash_key(inst, key, arg->key_len);
 	e->cookie = arg->cookie;
 	e->quiet.cookie = arg->cookie;
 	mutex_lock(&inst->index_lock);
@@ -257,14 +245,14 @@ static int retire(struct fkv_entry *e)
 	return held;
 }
 
-/* Under rcu_read_lock(): what is published for a key. */
+/* Under rcu_read_lock(): what is published for a key (padded). */
 static struct fkv_entry *look_up(struct fkv_instance *inst, const void *key,
 				 u32 len)
 {
-	struct lookup l = {
+	struct fkv_probe l = {
 		.key = key,
 		.len = len,
-		.hash = fkv_index_hash(inst, key, len),
+		.hash = hash_key(inst, key, len),
 	};
 
 	return rhashtable_lookup(&inst->index, &l, index_params);
@@ -321,17 +309,22 @@ int fkv_index_evict(struct fkv_instance *inst, const void *key, u32 len,
 	return ret;
 }
 
-/* The owner is dead: its entries live on only where they are held. */
-void fkv_index_empty(struct fkv_instance *inst)
+/*
+ * A walk keeps its place by a count where its last entry has left: it passes
+ * the next one by. False: there was none.
+ */
+static bool empty_some(struct fkv_instance *inst)
 {
 	struct rhashtable_iter iter;
 	struct fkv_entry *e;
+	bool some = false;
 
 	rhashtable_walk_enter(&inst->index, &iter);
 	rhashtable_walk_start(&iter);
 	while ((e = rhashtable_walk_next(&iter))) {
 		if (IS_ERR(e) || !unhash(e))
 			continue;
+		some = true;
 		rhashtable_walk_stop(&iter);
 		if (drop_index_ref(e) == FLUXONKV_QUIET)
 			entry_end(e);
@@ -340,6 +333,14 @@ void fkv_index_empty(struct fkv_instance *inst)
 	}
 	rhashtable_walk_stop(&iter);
 	rhashtable_walk_exit(&iter);
+	return some;
+}
+
+/* The owner is dead: its entries live on only where they are held. */
+void fkv_index_empty(struct fkv_instance *inst)
+{
+	while (empty_some(inst))
+		;
 }
 
 static void hits_drop(struct fkv_instance *inst)

@@ -294,16 +294,34 @@ struct fkv_entry {
 	u64 cookie;
 	u32 hash;
 	u32 key_len;
-	u8 key[];
+	u64 key[];			/* padded with zeros */
 };
 
 int fkv_index_init(struct fkv_instance *inst);
 void fkv_index_done(struct fkv_instance *inst);
-u32 fkv_index_hash(const struct fkv_instance *inst, const void *key, u32 len);
-/* A reference to the published version, NULL: none. Counts nothing. */
-struct fkv_entry *fkv_index_get(struct fkv_instance *inst, const void *key,
-				u32 len, u32 *ret_hash);
-void fkv_index_hit(struct fkv_entry *e);
+/*
+ * A key that is looked up: @key is padded with zeros to a multiple of 8. After
+ * the look-up @entry is a reference to the published version, or NULL.
+ */
+struct fkv_probe {
+	const u64 *key;
+	u32 len;
+	u32 hash;
+	struct fkv_entry *entry;
+	u32 item;			/* the caller's */
+};
+
+void fkv_index_get(struct fkv_instance *inst, struct fkv_probe *probes, u32 n);
+void fkv_index_list(struct fkv_entry *e);
+
+/* Popularity: lossy, and told to the daemon when it asks. */
+static inline void fkv_index_hit(struct fkv_entry *e)
+{
+	WRITE_ONCE(e->hits, READ_ONCE(e->hits) + 1);
+	if (!test_bit(FKV_ENTRY_LISTED, &e->flags))
+		fkv_index_list(e);
+}
+
 int fkv_index_publish(struct fkv_instance *inst,
 		      const struct fluxonkv_entry *arg, const void *key);
 int fkv_index_retire(struct fkv_instance *inst, const void *key, u32 len,
@@ -318,7 +336,16 @@ u32 fkv_index_hits(struct fkv_instance *inst, struct fluxonkv_hit *ret,
 struct fkv_entry *fkv_entry_given(struct fkv_instance *inst,
 				  const struct fluxonkv_result *res,
 				  int *ret_err);
-void fkv_entry_put(struct fkv_entry *e);
+/* Its last reader, or its last reference, is gone. */
+void fkv_entry_left(struct fkv_entry *e, int left);
+
+static inline void fkv_entry_put(struct fkv_entry *e)
+{
+	int left = atomic_dec_return(&e->refs);
+
+	if (left == FKV_INDEX_REF || !left)
+		fkv_entry_left(e, left);
+}
 
 /* ---- holders ---- */
 
@@ -344,12 +371,16 @@ struct fkv_told {
 
 void fkv_holders_init(struct fkv_holders *t);
 void fkv_holders_done(struct fkv_holders *t);
-/*
- * A holder of @entry, whose reference and charge it takes over on success.
- * Returns its id, or 0 without memory.
- */
-u64 fkv_holder_add(struct fkv_session *s, struct fkv_entry *entry,
-		   struct fkv_release *release, u64 now_ns);
+/* One to be made: of @entry, whose reference and charge it takes over. */
+struct fkv_new_holder {
+	struct fkv_entry *entry;
+	struct fkv_release *release;
+	u64 *ret_id;			/* 0 without memory: not taken over */
+};
+
+/* Returns how many were made. */
+u32 fkv_holder_add(struct fkv_session *s, const struct fkv_new_holder *new,
+		   u32 n);
 /* Those of @ids that are holders end; how many. */
 u32 fkv_holder_del(struct fkv_session *s, const u64 *ids, u32 n);
 void fkv_holder_del_all(struct fkv_session *s);

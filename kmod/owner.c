@@ -212,10 +212,12 @@ static long for_each_element(struct fkv_instance *inst, void __user *arg,
 	return a.done == a.nr ? 0 : err;
 }
 
-static int key_in(const struct fluxonkv_entry *e, u8 *key)
+/* A key, padded with zeros. */
+static int key_in(const struct fluxonkv_entry *e, u64 *key)
 {
 	if (!e->key_len || e->key_len > FLUXONKV_KEY_MAX)
 		return -EINVAL;
+	key[(e->key_len - 1) / 8] = 0;
 	return copy_from_user(key, u64_to_user_ptr(e->key), e->key_len) ?
 		-EFAULT : 0;
 }
@@ -223,7 +225,7 @@ static int key_in(const struct fluxonkv_entry *e, u8 *key)
 static int publish(struct fkv_instance *inst, void *element)
 {
 	struct fluxonkv_entry *e = element;
-	u8 key[FLUXONKV_KEY_MAX];
+	u64 key[FLUXONKV_KEY_MAX / 8];
 
 	e->status = key_in(e, key);
 	if (!e->status)
@@ -234,7 +236,7 @@ static int publish(struct fkv_instance *inst, void *element)
 static int retire(struct fkv_instance *inst, void *element)
 {
 	struct fluxonkv_entry *e = element;
-	u8 key[FLUXONKV_KEY_MAX];
+	u64 key[FLUXONKV_KEY_MAX / 8];
 
 	e->status = key_in(e, key);
 	if (!e->status)
@@ -245,7 +247,7 @@ static int retire(struct fkv_instance *inst, void *element)
 static int evict(struct fkv_instance *inst, void *element)
 {
 	struct fluxonkv_entry *e = element;
-	u8 key[FLUXONKV_KEY_MAX];
+	u64 key[FLUXONKV_KEY_MAX / 8];
 
 	e->status = key_in(e, key);
 	if (!e->status)

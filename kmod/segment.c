@@ -271,8 +271,11 @@ void fkv_segment_shrink(struct fkv_instance *inst, u64 first, u64 last)
 	mutex_lock(&inst->sessions_lock);
 	while ((n = take_run(seg, &at, end, run, ARRAY_SIZE(run)))) {
 		unmap(inst, at - n, n);
-		for (u64 i = 0; i < n; i++)
+		for (u64 i = 0; i < n; i++) {
+			if (fkv_chunk_is_huge(run[i]))
+				atomic64_dec(&seg->huge);
 			chunk_free(run[i]);
+		}
 		seg->reserved -= n * FKV_CHUNK;
 		atomic64_sub(n * FKV_CHUNK, &pinned);
 		cond_resched();

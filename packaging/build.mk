@@ -79,9 +79,13 @@ uninstall:
 MODULE = O="$(O)" FLUXONKV_VERSION="$(VERSION)" KDIR="$(KDIR)" \
 	SIGN_KEY="$(SIGN_KEY)" SIGN_CERT="$(SIGN_CERT)" packaging/module
 
-.PHONY: modules dkms dkms-uninstall
+.PHONY: modules modules-check dkms dkms-uninstall
 modules:
 	$(Q)$(MODULE) build
+
+# Warnings are errors; sparse and clang have their say where there are these.
+modules-check:
+	$(Q)$(MODULE) check
 
 # DKMS_SOURCE= and DKMS_TREE= stand for /usr/src and /var/lib/dkms.
 dkms:

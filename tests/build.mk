@@ -29,6 +29,21 @@ $(O)/tests/unit/test_ctl_%: $(O)/tests/unit/test_ctl_%.o \
 		$(addprefix $(O)/tools/ctl/,escape.o table.o)
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
 
+# kmod's pure files, in user space: tests/kmod/shim has what they include.
+KMOD_SHIM := -Itests/kmod/shim
+KMOD_OBJ := $(call obj,$(addprefix kmod/,extent.c body.c holder.c index.c))
+KMOD_TEST_OBJ := $(call obj,tests/kmod/fake.c tests/kmod/shim/shim.c)
+
+# In the kernel's style: callbacks without all arguments, mixed signs.
+$(O)/kmod/%.o: BASE_CFLAGS += $(KMOD_SHIM) -Wno-unused-parameter \
+	-Wno-sign-compare
+$(O)/tests/kmod/%.o $(O)/tests/unit/test_kmod_%.o: BASE_CFLAGS += \
+	$(KMOD_SHIM) -Ikmod -Itests/kmod
+
+$(O)/tests/unit/test_kmod_%: $(O)/tests/unit/test_kmod_%.o $(KMOD_OBJ) \
+		$(KMOD_TEST_OBJ)
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
+
 # Both halves of the handshake, the daemon's as text.
 $(O)/tests/unit/test_pin_stress: $(O)/tests/unit/test_pin_stress.o \
 		$(call obj,tools/lib/pins.c tools/lib/errors.c) $(O)/testable.a

@@ -28,6 +28,9 @@ $(O)/fluxonkv-bench: $(call obj,$(BENCH_SRC)) $(O)/libfluxonkv.a
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -lsodium -ljson-c \
 		-lm -lpthread -o $@
 
+$(O)/tools/ctl/netlink.o: BASE_CFLAGS += \
+	$(shell pkg-config --cflags libnl-genl-3.0 2>/dev/null)
+
 $(O)/fluxonkvctl: $(call obj,$(CTL_SRC)) $(O)/libfluxonkv.a
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -ljson-c \
-		-lpthread -o $@
+		-lnl-genl-3 -lnl-3 -lpthread -o $@

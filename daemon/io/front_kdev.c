@@ -56,21 +56,30 @@ static struct front *of(struct fkv_front *f)
 	return fkv_container_of(f, struct front, front);
 }
 
-/* One array of an owner's ioctl: 0, or -errno of the call. */
-static int array_ioctl(int fd, unsigned long cmd, void *at, size_t stride,
-		       size_t nr, uint32_t *ret_done)
+static struct fluxonkv_array array_of(void *at, size_t stride, size_t nr)
 {
-	struct fluxonkv_array a = {
-		.size = sizeof(a),
+	return (struct fluxonkv_array){
+		.size = sizeof(struct fluxonkv_array),
 		.at = (uintptr_t)at,
 		.nr = (uint32_t)nr,
 		.stride = (uint32_t)stride,
 	};
-	int res = ioctl(fd, cmd, &a) ? -errno : 0;
+}
 
-	if (ret_done)
-		*ret_done = a.done;
-	return res;
+/* 0, or -errno of the call; @a->done is how many elements were worked on. */
+static int array_ioctl(const struct front *f, unsigned long cmd,
+		       struct fluxonkv_array *a)
+{
+	return ioctl(f->fd, cmd, a) ? -errno : 0;
+}
+
+/* One element: 0, or -errno of the call. */
+static int one_ioctl(const struct front *f, unsigned long cmd, void *element,
+		     size_t size)
+{
+	struct fluxonkv_array a = array_of(element, size, 1);
+
+	return array_ioctl(f, cmd, &a);
 }
 
 /* ---- entries ---- */
@@ -141,8 +150,7 @@ static void publish(struct fkv_front *front, struct fkv_entry *e)
 		return;
 	}
 	el = describe(e);
-	err = array_ioctl(f->fd, FLUXONKV_IOC_PUBLISH, &el, sizeof(el), 1,
-			  NULL);
+	err = one_ioctl(f, FLUXONKV_IOC_PUBLISH, &el, sizeof(el));
 	if (!err)
 		err = el.status;
 	if (!err)
@@ -158,8 +166,8 @@ static int retire(struct fkv_front *front, struct fkv_entry *e)
 	struct fluxonkv_entry el = describe(e);
 
 	if (e->slot != FKV_NO_SLOT &&
-	    !array_ioctl(f->fd, FLUXONKV_IOC_RETIRE, &el, sizeof(el), 1,
-			 NULL) && el.status == FLUXONKV_HELD)
+	    !one_ioctl(f, FLUXONKV_IOC_RETIRE, &el, sizeof(el)) &&
+	    el.status == FLUXONKV_HELD)
 		return 0;
 	if (e->slot != FKV_NO_SLOT)
 		slot_free(f, e);
@@ -173,7 +181,7 @@ static void evict(struct fkv_front *front, struct fkv_entry *const *es,
 	struct front *f = of(front);
 	struct fluxonkv_entry el[FKV_EVICT_BATCH];
 	size_t at[FKV_EVICT_BATCH], m = 0;
-	uint32_t done = 0;
+	struct fluxonkv_array a;
 
 	for (size_t i = 0; i < n; i++) {
 		ret[i] = FKV_EVICT_OK;
@@ -183,10 +191,11 @@ static void evict(struct fkv_front *front, struct fkv_entry *const *es,
 		at[m] = i;
 		el[m++] = describe(es[i]);
 	}
-	if (m)
-		array_ioctl(f->fd, FLUXONKV_IOC_EVICT, el, sizeof(el[0]), m,
-			    &done);
-	for (size_t j = 0; j < done; j++) {
+	if (!m)
+		return;
+	a = array_of(el, sizeof(el[0]), m);
+	array_ioctl(f, FLUXONKV_IOC_EVICT, &a);
+	for (size_t j = 0; j < a.done; j++) {
 		if (el[j].status == -EBUSY)
 			continue;
 		ret[at[j]] = FKV_EVICT_OK;
@@ -233,8 +242,7 @@ static int reply_send(struct front *f, uint64_t cookie, void *body,
 		.body = (uintptr_t)body,
 		.body_size = (uint32_t)size,
 	};
-	int err = array_ioctl(f->fd, FLUXONKV_IOC_REPLY, &a, sizeof(a), 1,
-			      NULL);
+	int err = one_ioctl(f, FLUXONKV_IOC_REPLY, &a, sizeof(a));
 
 	f->stats.replies++;
 	return err ? err : a.status;
@@ -504,19 +512,19 @@ static void lease(struct fkv_front *f, uint64_t until_ns)
 static void take_hits(struct front *f)
 {
 	struct fluxonkv_hit hits[HITS_BATCH];
-	uint32_t n;
+	struct fluxonkv_array a;
 
 	do {
-		if (array_ioctl(f->fd, FLUXONKV_IOC_HITS, hits,
-				sizeof(hits[0]), HITS_BATCH, &n))
+		a = array_of(hits, sizeof(hits[0]), HITS_BATCH);
+		if (array_ioctl(f, FLUXONKV_IOC_HITS, &a))
 			return;
-		for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t i = 0; i < a.done; i++) {
 			struct fkv_entry *e = slot_entry(f, hits[i].cookie);
 
 			if (e && e->live)
 				f->ops->index.hits(f->arg, e, hits[i].hits);
 		}
-	} while (n == HITS_BATCH);
+	} while (a.done == HITS_BATCH);
 }
 
 static uint64_t count(struct fkv_front *front)
@@ -622,7 +630,7 @@ static bool client_info(struct fkv_front *front, uint64_t client,
 	const struct client *c = client_find(f, client);
 	struct fluxonkv_client *all;
 	size_t most = f->stats.connections + 64;
-	uint32_t n = 0;
+	struct fluxonkv_array a;
 
 	*ret = (struct fkv_conn_info){ .client = client };
 	if (!c)
@@ -630,10 +638,11 @@ static bool client_info(struct fkv_front *front, uint64_t client,
 	ret->pid = c->pid;
 	ret->uid = c->uid;
 	all = fkv_zalloc(most * sizeof(*all));
-	if (all)
-		array_ioctl(f->fd, FLUXONKV_IOC_CLIENTS, all, sizeof(*all),
-			    fkv_min_u64(most, 1 << 16), &n);
-	for (uint32_t i = 0; i < n; i++) {
+	if (!all)
+		return true;
+	a = array_of(all, sizeof(*all), fkv_min_u64(most, 1 << 16));
+	array_ioctl(f, FLUXONKV_IOC_CLIENTS, &a);
+	for (uint32_t i = 0; i < a.done; i++) {
 		if (all[i].client != client)
 			continue;
 		ret->pinned = all[i].holders;

@@ -24,22 +24,17 @@
 
 #include "nth.h"
 
-/*
- * One of @type NAME @params: @err, in its way (@fail), or what the next in line
- * makes of it.
- */
-#define CALL(type, name, params, args, fail)			\
-	type name params					\
-	{							\
-		static type (*_Atomic real) params;		\
+/* Of the function that it stands in: is the call to fail? */
+#define FAILS(name)						\
+	(!for_libuv(__builtin_return_address(0)) && nth_call_fails(#name))
+
+/* What the next in line makes of it. */
+#define REAL(name)						\
+	({							\
+		static _Atomic(void *) real_;			\
 								\
-		if (!real)					\
-			real = dlsym(RTLD_NEXT, #name);		\
-		if (!for_libuv(__builtin_return_address(0)) &&	\
-		    nth_call_fails(#name))			\
-			fail;					\
-		return real args;				\
-	}
+		(typeof(&name))next(&real_, #name);		\
+	})
 
 /* libuv (1.44) leaves its files when its loop cannot be made. */
 static bool for_libuv(void *by)
@@ -49,10 +44,23 @@ static bool for_libuv(void *by)
 	return dladdr(by, &info) && strstr(info.dli_fname, "/libuv");
 }
 
+static void *next(_Atomic(void *) *real, const char *name)
+{
+	if (!*real)
+		*real = dlsym(RTLD_NEXT, name);
+	return *real;
+}
+
 static int no(int err)
 {
 	errno = err;
 	return -1;
+}
+
+static void *none(int err, void *result)
+{
+	errno = err;
+	return result;
 }
 
 static int mode_of(int flags, va_list ap)
@@ -73,75 +81,186 @@ int open(const char *path, int flags, ...)
 
 int openat(int dir, const char *path, int flags, ...)
 {
-	static int (*_Atomic real)(int, const char *, int, ...);
 	va_list ap;
 	int mode;
 
 	va_start(ap, flags);
 	mode = mode_of(flags, ap);
 	va_end(ap);
-	if (!real)
-		real = dlsym(RTLD_NEXT, "openat");
-	return nth_call_fails(path) ? no(EMFILE) : real(dir, path, flags, mode);
+	return nth_call_fails(path) ? no(EMFILE) :
+		REAL(openat)(dir, path, flags, mode);
 }
 
-CALL(FILE *, fopen, (const char *path, const char *mode), (path, mode),
-     return (errno = EMFILE, NULL))
-CALL(int, mkdir, (const char *path, mode_t mode), (path, mode),
-     return no(ENOSPC))
-CALL(int, fstat, (int fd, struct stat *st), (fd, st), return no(EIO))
-CALL(int, stat, (const char *path, struct stat *st), (path, st),
-     return no(EIO))
-CALL(int, lstat, (const char *path, struct stat *st), (path, st),
-     return no(EIO))
-CALL(int, ftruncate, (int fd, off_t size), (fd, size), return no(EIO))
-CALL(int, fallocate, (int fd, int mode, off_t at, off_t size),
-     (fd, mode, at, size), return no(ENOSPC))
-CALL(int, posix_fallocate, (int fd, off_t at, off_t size), (fd, at, size),
-     return ENOSPC)
-CALL(int, fsync, (int fd), (fd), return no(EIO))
-CALL(int, fdatasync, (int fd), (fd), return no(EIO))
-CALL(int, flock, (int fd, int how), (fd, how), return no(ENOLCK))
-CALL(int, unlink, (const char *path), (path), return no(EIO))
-CALL(int, chmod, (const char *path, mode_t mode), (path, mode),
-     return no(EPERM))
-CALL(int, fchmod, (int fd, mode_t mode), (fd, mode), return no(EPERM))
-CALL(ssize_t, pread, (int fd, void *buf, size_t size, off_t at),
-     (fd, buf, size, at), return no(EIO))
+FILE *fopen(const char *path, const char *mode)
+{
+	return FAILS(fopen) ? none(EMFILE, NULL) : REAL(fopen)(path, mode);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+	return FAILS(mkdir) ? no(ENOSPC) : REAL(mkdir)(path, mode);
+}
+
+int fstat(int fd, struct stat *st)
+{
+	return FAILS(fstat) ? no(EIO) : REAL(fstat)(fd, st);
+}
+
+int stat(const char *path, struct stat *st)
+{
+	return FAILS(stat) ? no(EIO) : REAL(stat)(path, st);
+}
+
+int lstat(const char *path, struct stat *st)
+{
+	return FAILS(lstat) ? no(EIO) : REAL(lstat)(path, st);
+}
+
+int ftruncate(int fd, off_t size)
+{
+	return FAILS(ftruncate) ? no(EIO) : REAL(ftruncate)(fd, size);
+}
+
+int fallocate(int fd, int mode, off_t at, off_t size)
+{
+	return FAILS(fallocate) ? no(ENOSPC) :
+		REAL(fallocate)(fd, mode, at, size);
+}
+
+int posix_fallocate(int fd, off_t at, off_t size)
+{
+	return FAILS(posix_fallocate) ? ENOSPC :
+		REAL(posix_fallocate)(fd, at, size);
+}
+
+int fsync(int fd)
+{
+	return FAILS(fsync) ? no(EIO) : REAL(fsync)(fd);
+}
+
+int fdatasync(int fd)
+{
+	return FAILS(fdatasync) ? no(EIO) : REAL(fdatasync)(fd);
+}
+
+int flock(int fd, int how)
+{
+	return FAILS(flock) ? no(ENOLCK) : REAL(flock)(fd, how);
+}
+
+int unlink(const char *path)
+{
+	return FAILS(unlink) ? no(EIO) : REAL(unlink)(path);
+}
+
+int chmod(const char *path, mode_t mode)
+{
+	return FAILS(chmod) ? no(EPERM) : REAL(chmod)(path, mode);
+}
+
+int fchmod(int fd, mode_t mode)
+{
+	return FAILS(fchmod) ? no(EPERM) : REAL(fchmod)(fd, mode);
+}
+
+ssize_t pread(int fd, void *buf, size_t size, off_t at)
+{
+	return FAILS(pread) ? no(EIO) : REAL(pread)(fd, buf, size, at);
+}
+
 /* Half of it gets to the disk. */
-CALL(ssize_t, pwrite, (int fd, const void *buf, size_t size, off_t at),
-     (fd, buf, size, at),
-     return size > 1 ? real(fd, buf, size / 2, at) : no(ENOSPC))
-CALL(void *, mmap,
-     (void *at, size_t size, int prot, int flags, int fd, off_t off),
-     (at, size, prot, flags, fd, off), return (errno = ENOMEM, MAP_FAILED))
-CALL(int, mlock, (const void *at, size_t size), (at, size),
-     return no(ENOMEM))
-CALL(int, memfd_create, (const char *name, unsigned int flags),
-     (name, flags), return no(EMFILE))
-CALL(int, eventfd, (unsigned int n, int flags), (n, flags),
-     return no(EMFILE))
-CALL(int, epoll_create1, (int flags), (flags), return no(EMFILE))
-CALL(int, pipe2, (int fd[2], int flags), (fd, flags), return no(EMFILE))
-CALL(int, socket, (int domain, int type, int protocol),
-     (domain, type, protocol), return no(EMFILE))
-CALL(int, bind, (int fd, const struct sockaddr *sa, socklen_t size),
-     (fd, sa, size), return no(EADDRINUSE))
-CALL(int, listen, (int fd, int n), (fd, n), return no(EADDRINUSE))
-CALL(int, setsockopt,
-     (int fd, int level, int name, const void *value, socklen_t size),
-     (fd, level, name, value, size), return no(ENOBUFS))
-CALL(ssize_t, getrandom, (void *buf, size_t size, unsigned int flags),
-     (buf, size, flags), return no(EAGAIN))
-CALL(int, pthread_create,
-     (pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *), void *arg),
-     (t, attr, run, arg), return EAGAIN)
-CALL(int, io_uring_queue_init,
-     (unsigned int n, struct io_uring *ring, unsigned int flags),
-     (n, ring, flags), return -ENOMEM)
-CALL(int, io_uring_register_buffers,
-     (struct io_uring *ring, const struct iovec *iov, unsigned int n),
-     (ring, iov, n), return -ENOMEM)
-CALL(int, io_uring_register_files,
-     (struct io_uring *ring, const int *fds, unsigned int n), (ring, fds, n),
-     return -EMFILE)
+ssize_t pwrite(int fd, const void *buf, size_t size, off_t at)
+{
+	if (FAILS(pwrite))
+		return size > 1 ? REAL(pwrite)(fd, buf, size / 2, at) :
+			no(ENOSPC);
+	return REAL(pwrite)(fd, buf, size, at);
+}
+
+void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t off)
+{
+	return FAILS(mmap) ? none(ENOMEM, MAP_FAILED) :
+		REAL(mmap)(at, size, prot, flags, fd, off);
+}
+
+int mlock(const void *at, size_t size)
+{
+	return FAILS(mlock) ? no(ENOMEM) : REAL(mlock)(at, size);
+}
+
+int memfd_create(const char *name, unsigned int flags)
+{
+	return FAILS(memfd_create) ? no(EMFILE) :
+		REAL(memfd_create)(name, flags);
+}
+
+int eventfd(unsigned int n, int flags)
+{
+	return FAILS(eventfd) ? no(EMFILE) : REAL(eventfd)(n, flags);
+}
+
+int epoll_create1(int flags)
+{
+	return FAILS(epoll_create1) ? no(EMFILE) : REAL(epoll_create1)(flags);
+}
+
+int pipe2(int fd[2], int flags)
+{
+	return FAILS(pipe2) ? no(EMFILE) : REAL(pipe2)(fd, flags);
+}
+
+int socket(int domain, int type, int protocol)
+{
+	return FAILS(socket) ? no(EMFILE) :
+		REAL(socket)(domain, type, protocol);
+}
+
+int bind(int fd, const struct sockaddr *sa, socklen_t size)
+{
+	return FAILS(bind) ? no(EADDRINUSE) : REAL(bind)(fd, sa, size);
+}
+
+int listen(int fd, int n)
+{
+	return FAILS(listen) ? no(EADDRINUSE) : REAL(listen)(fd, n);
+}
+
+int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
+{
+	return FAILS(setsockopt) ? no(ENOBUFS) :
+		REAL(setsockopt)(fd, level, name, value, size);
+}
+
+ssize_t getrandom(void *buf, size_t size, unsigned int flags)
+{
+	return FAILS(getrandom) ? no(EAGAIN) :
+		REAL(getrandom)(buf, size, flags);
+}
+
+int pthread_create(pthread_t *t, const pthread_attr_t *attr,
+		   void *(*run)(void *), void *arg)
+{
+	return FAILS(pthread_create) ? EAGAIN :
+		REAL(pthread_create)(t, attr, run, arg);
+}
+
+int io_uring_queue_init(unsigned int n, struct io_uring *ring,
+			unsigned int flags)
+{
+	return FAILS(io_uring_queue_init) ? -ENOMEM :
+		REAL(io_uring_queue_init)(n, ring, flags);
+}
+
+int io_uring_register_buffers(struct io_uring *ring, const struct iovec *iov,
+			      unsigned int n)
+{
+	return FAILS(io_uring_register_buffers) ? -ENOMEM :
+		REAL(io_uring_register_buffers)(ring, iov, n);
+}
+
+int io_uring_register_files(struct io_uring *ring, const int *fds,
+			    unsigned int n)
+{
+	return FAILS(io_uring_register_files) ? -EMFILE :
+		REAL(io_uring_register_files)(ring, fds, n);
+}

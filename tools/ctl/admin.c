@@ -9,6 +9,14 @@
 #include "ctl/ctl.h"
 #include "ctl/table.h"
 
+void ctl_show(const struct ctl *c, struct json_object *o)
+{
+	if (c->json)
+		puts(json_object_to_json_string_ext(o, CTL_JSON_FLAGS));
+	else
+		ctl_table(stdout, o);
+}
+
 static int show(struct ctl *c, const char *word, const char *argument)
 {
 	struct json_object *o;
@@ -25,10 +33,7 @@ static int show(struct ctl *c, const char *word, const char *argument)
 		free(text);
 		return ctl_fail(c, "the daemon's answer is not JSON");
 	}
-	if (c->json)
-		puts(json_object_to_json_string_ext(o, CTL_JSON_FLAGS));
-	else
-		ctl_table(stdout, o);
+	ctl_show(c, o);
 	json_object_put(o);
 	free(text);
 	return CTL_OK;

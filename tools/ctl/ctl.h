@@ -72,6 +72,9 @@ const char *ctl_where(unsigned int where);
 /* Print @o on one line, and free it. */
 void ctl_print_json(struct json_object *o);
 
+/* Print @o as the user wants it. */
+void ctl_show(const struct ctl *c, struct json_object *o);
+
 /* keys.c */
 int ctl_put(struct ctl *c, int argc, char **argv);
 int ctl_get(struct ctl *c, int argc, char **argv);
@@ -87,5 +90,11 @@ int ctl_admin(struct ctl *c, int argc, char **argv);
 int ctl_routes(struct ctl *c, int argc, char **argv);
 int ctl_debug(struct ctl *c, int argc, char **argv);
 int ctl_metrics(struct ctl *c, int argc, char **argv);
+
+/* kernel.c */
+int ctl_segments(struct ctl *c, int argc, char **argv);
+int ctl_clients(struct ctl *c, int argc, char **argv);
+int ctl_holders(struct ctl *c, int argc, char **argv);
+int ctl_events(struct ctl *c, int argc, char **argv);
 
 #endif

@@ -34,8 +34,12 @@ static const struct ctl_command commands[] = {
 	  "  --limit N  at most N keys (1000)\n"
 	  "  --all      all of them\n", ctl_list },
 	{ "count", "[PREFIX]", "number of keys", NULL, ctl_count },
-	{ "holders", "", "what each client pins", NULL, ctl_admin },
-	{ "segments", "", "memory segments", NULL, ctl_admin },
+	{ "holders", "", "what clients pin", NULL, ctl_holders },
+	{ "segments", "", "memory segments", NULL, ctl_segments },
+	{ "clients", "", "clients of the device", NULL, ctl_clients },
+	{ "events", "[--count N]",
+	  "clients and segments of the device, as they come and go",
+	  "  -n, --count N  end after N of them\n", ctl_events },
 	{ "routes", "[PREFIX]", "where the copies of each key are", NULL,
 	  ctl_routes },
 	{ "ssd", "", "devices of the SSD tier", NULL, ctl_admin },
@@ -159,14 +163,14 @@ void ctl_print_json(struct json_object *o)
 
 static void usage(FILE *out)
 {
-	fputs("usage: fluxonkvctl [--address unix:PATH] [--json] "
+	fputs("usage: fluxonkvctl [--address ADDRESS] [--json] "
 	      "[--timeout MS] COMMAND [ARGUMENT]...\n\n", out);
 	for (size_t i = 0; i < NR_COMMANDS; i++)
 		fprintf(out, "  %-10s%s\n", commands[i].name,
 			commands[i].summary);
 	fputs("\n"
-	      "  --address A   the daemon ($FLUXONKV, else the default "
-	      "socket)\n"
+	      "  --address A   unix:PATH or dev:INSTANCE ($FLUXONKV, else the "
+	      "default)\n"
 	      "  --json        JSON for programs\n"
 	      "  --timeout MS  deadline of each call (10000)\n"
 	      "  --version, --help; COMMAND --help\n\n"
