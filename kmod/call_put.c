@@ -23,21 +23,6 @@ static int charge_put(struct fkv_session *s, u64 len)
 	return -EDQUOT;
 }
 
-/* What no release makes room for is too large, not over a cap. */
-static int charge_put(struct fkv_work *w, u64 len)
-{
-	struct fkv_instance *inst = w->s->inst;
-	u64 bytes = PAGE_ALIGN(len);
-
-	if ((inst->client_cap && bytes > inst->client_cap) ||
-	    (inst->uid_cap && bytes > inst->uid_cap))
-		return -EFBIG;
-	if (fkv_charge(w->s, bytes))
-		return 0;
-	atomic64_inc(&inst->quota);
-	return -EDQUOT;
-}
-
 /* Check all items before anything is done; @charge: those that are good. */
 static int check_puts(struct fkv_work *w, bool charge)
 {

@@ -20,11 +20,15 @@ static struct client client;
 static struct reply reply;
 static u32 reply_size;
 static int reply_status;
+static u64 put_ids = 1000;
 static void (*spoil)(void);
 
 /* As it should be: two values of a page each, at 1 MiB and 2 MiB. */
 static void good(u16 op, u32 nr, u64 len)
 {
+	/* of a put, an id is never used again */
+	if (op == FLUXONKV_OP_PUT_BEGIN)
+		put_ids += 2;
 	memset(&reply, 0, sizeof(reply));
 	reply.rep = (struct fluxonkv_rep){
 		.size = sizeof(reply.rep),
@@ -38,7 +42,8 @@ static void good(u16 op, u32 nr, u64 len)
 			.offset = (i + 1) * MIB,
 			.len = len,
 			.version = 100 + i,
-			.id = 200 + i,
+			.id = (op == FLUXONKV_OP_PUT_BEGIN ? put_ids : 200) +
+			      i,
 		};
 	reply_size = (u32)(sizeof(reply.rep) + nr * sizeof(reply.res[0]));
 }
@@ -68,16 +73,26 @@ static const struct item two_puts[2] = {
 };
 static struct fluxonkv_result got[2];
 
+/* And the owner has seen what became of its answer. */
+static int ask_two(u16 op, const struct item *it)
+{
+	int err;
+
+	memset(got, 0, sizeof(got));
+	err = call_many(client.fd, op, it, 2, got);
+	pthread_mutex_lock(&owner.lock);
+	pthread_mutex_unlock(&owner.lock);
+	return err;
+}
+
 static int get_two(void)
 {
-	memset(got, 0, sizeof(got));
-	return call_many(client.fd, FLUXONKV_OP_GET, two_keys, 2, got);
+	return ask_two(FLUXONKV_OP_GET, two_keys);
 }
 
 static int put_two(void)
 {
-	memset(got, 0, sizeof(got));
-	return call_many(client.fd, FLUXONKV_OP_PUT_BEGIN, two_puts, 2, got);
+	return ask_two(FLUXONKV_OP_PUT_BEGIN, two_puts);
 }
 
 static bool quiet(void *arg)
@@ -115,10 +130,10 @@ static void good_answers_are_taken(void)
 	EQ(reply_status, 0);
 	EQ(got[0].status, 0);
 	EQ(got[1].status, 0);
-	EQ(got[1].id, 201);
+	EQ(got[1].id, put_ids + 1);
 	EQ(owner_counts(&owner).open_puts, 2);
-	EQ(owner_shut(&owner, client.id, 200), 0);
-	EQ(owner_shut(&owner, client.id, 201), 0);
+	EQ(owner_shut(&owner, client.id, put_ids), 0);
+	EQ(owner_shut(&owner, client.id, put_ids + 1), 0);
 	nothing_kept();
 }
 
@@ -337,7 +352,7 @@ static void items_do_not_overlap(void)
 	EQ(put_two(), 0);
 	EQ(got[0].status, 0);
 	EQ(got[1].status, -EPROTO);
-	EQ(owner_shut(&owner, client.id, 200), 0);
+	EQ(owner_shut(&owner, client.id, put_ids), 0);
 	EQ(owner_counts(&owner).overlaps, 2);
 	/* of one value there can be any number */
 	spoil = same_value;
@@ -350,12 +365,12 @@ static void items_do_not_overlap(void)
 	EQ(put_two(), 0);
 	EQ(got[0].status, 0);
 	EQ(got[1].status, -EPROTO);
-	EQ(owner_shut(&owner, client.id, 200), 0);
+	EQ(owner_shut(&owner, client.id, put_ids), 0);
 	spoil = other_len;
 	EQ(put_two(), 0);
 	EQ(got[0].status, -EPROTO);
 	EQ(got[1].status, 0);
-	EQ(owner_shut(&owner, client.id, 201), 0);
+	EQ(owner_shut(&owner, client.id, put_ids + 1), 0);
 	nothing_kept();
 }
 
