@@ -8,7 +8,6 @@
 #ifndef FKV_KMOD_BODY_H
 #define FKV_KMOD_BODY_H
 
-#include <asm/byteorder.h>
 #include <linux/fluxonkv.h>
 #include <linux/types.h>
 
@@ -48,6 +47,16 @@ int fkv_body_next(struct fkv_cursor *c, struct fluxonkv_item *ret_item,
 int fkv_body_key_any(struct fkv_cursor *c, const void **ret_key, u32 *ret_len,
 		     int *ret_status);
 
+/* What follows the first @n (1..7) bytes of 8: 0 when these are zeros. */
+static inline u64 fkv_behind(u64 last, u32 n)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return last >> n * 8;
+#else
+	return last << n * 8;
+#endif
+}
+
 /* The same, faster for an item without fault. */
 static inline int fkv_body_key(struct fkv_cursor *c, const void **ret_key,
 			       u32 *ret_len, int *ret_status)
@@ -65,8 +74,7 @@ static inline int fkv_body_key(struct fkv_cursor *c, const void **ret_key,
 		return fkv_body_key_any(c, ret_key, ret_len, ret_status);
 	/* the padding behind the key, which is in its last 8 bytes */
 	last = (const u64 *)(c->at + room) - 1;
-	if (item->key_len % 8 &&
-	    le64_to_cpu((__force __le64)*last) >> item->key_len % 8 * 8)
+	if (item->key_len % 8 && fkv_behind(*last, item->key_len % 8))
 		return fkv_body_key_any(c, ret_key, ret_len, ret_status);
 	c->at += room;
 	c->left -= room;

@@ -16,5 +16,6 @@ typedef __u64 u64;
 typedef __s32 s32;
 
 #define __user
+#define __force
 
 #endif
