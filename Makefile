@@ -62,6 +62,13 @@ demo: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)tests/e2e/demo $(O)
 
+# The same by the kernel module, in a guest.
+.PHONY: demo-vm
+demo-vm:
+	@tests/tools/install-deps vm
+	$(Q)$(MAKE) --no-print-directory all $(O)/tests/e2e/story
+	$(Q)tests/vm/demo-vm $(O)
+
 # All processors build, unless make was told how many.
 check_make = $(MAKE) --no-print-directory \
 	$(if $(findstring jobserver,$(MAKEFLAGS)),,-j$$(nproc))

@@ -63,8 +63,7 @@ static void quiet_done(struct fkv_message *msg)
 	entry_unuse(container_of(msg, struct fkv_entry, quiet));
 }
 
-/* Nobody reads its bytes any more. */
-static void entry_end(struct fkv_entry *e)
+void fkv_entry_end(struct fkv_entry *e)
 {
 	struct fkv_instance *inst = e->inst;
 	bool report = test_bit(FKV_ENTRY_REPORT, &e->flags);
@@ -89,12 +88,20 @@ static __always_inline bool entry_get(struct fkv_entry *e)
 	return old;
 }
 
-void fkv_entry_left(struct fkv_entry *e, int left)
+/*
+ * Out of the index: the last reader reports, unless there is none. A reader
+ * that goes at the same time was counted in what is subtracted, or not.
+ */
+static int drop_index_ref(struct fkv_entry *e)
 {
-	if (left)
-		atomic64_sub(PAGE_ALIGN(e->len), &e->inst->held_bytes);
-	else
-		entry_end(e);
+	/* afterwards its last reader may end it */
+	struct fkv_instance *inst = e->inst;
+	u64 bytes = PAGE_ALIGN(e->len);
+
+	if (atomic_fetch_sub(FKV_INDEX_REF, &e->refs) == FKV_INDEX_REF)
+		return FLUXONKV_QUIET;
+	atomic64_sub(bytes, &inst->held_bytes);
+	return FLUXONKV_HELD;
 }
 
 static struct fkv_entry *entry_create(struct fkv_instance *inst, u64 put_id,
@@ -150,12 +157,15 @@ static int hash_in(struct fkv_entry *e)
 	};
 	void *old;
 
-	set_bit(FKV_ENTRY_HASHED, &e->flags);
 	old = rhashtable_lookup_get_insert_key(&e->inst->index, &l, &e->node,
 					       index_params);
 	if (IS_ERR(old))
 		return PTR_ERR(old);
-	return old ? -EEXIST : 0;
+	if (old)
+		return -EEXIST;
+	/* whoever clears it has the lock, or comes when there is no owner */
+	set_bit(FKV_ENTRY_HASHED, &e->flags);
+	return 0;
 }
 
 static int publish(struct fkv_entry *e)
@@ -169,9 +179,7 @@ static int publish(struct fkv_entry *e)
 		return err;
 	}
 	err = hash_in(e);
-	if (err)
-		fkv_segment_del(inst, &e->extent);
-	else
+	if (!err)
 		atomic64_inc(&inst->entries);
 	return err;
 }
@@ -197,8 +205,9 @@ int fkv_index_publish(struct fkv_instance *inst,
 	err = publish(e);
 	trace_fluxonkv_publish(e->hash, e->put_id, e->offset, e->len, err);
 	mutex_unlock(&inst->index_lock);
-	if (err)
-		kfree(e);
+	/* a reply for its bytes may have found it: then that one ends it */
+	if (err && drop_index_ref(e) == FLUXONKV_QUIET)
+		fkv_entry_end(e);
 	return err;
 }
 
@@ -210,20 +219,6 @@ static bool unhash(struct fkv_entry *e)
 	rhashtable_remove_fast(&e->inst->index, &e->node, index_params);
 	atomic64_dec(&e->inst->entries);
 	return true;
-}
-
-/*
- * Out of the index: the last reader reports, unless there is none. A reader
- * that goes at the same time was counted in what is subtracted, or not.
- */
-static int drop_index_ref(struct fkv_entry *e)
-{
-	struct fkv_instance *inst = e->inst;
-
-	if (atomic_fetch_sub(FKV_INDEX_REF, &e->refs) == FKV_INDEX_REF)
-		return FLUXONKV_QUIET;
-	atomic64_sub(PAGE_ALIGN(e->len), &inst->held_bytes);
-	return FLUXONKV_HELD;
 }
 
 static int retire(struct fkv_entry *e)
@@ -241,7 +236,7 @@ static int retire(struct fkv_entry *e)
 		return held;
 	atomic64_dec(&e->inst->retired);
 	clear_bit(FKV_ENTRY_REPORT, &e->flags);
-	entry_end(e);
+	fkv_entry_end(e);
 	return held;
 }
 
@@ -290,10 +285,10 @@ static int evict(struct fkv_instance *inst, const void *key, u32 len,
 	rcu_read_unlock();
 	if (ret != FLUXONKV_QUIET)
 		return ret;
-	/* no reader, and no new one: ours alone until entry_end() */
+	/* no reader, and no new one: ours alone until fkv_entry_end() */
 	unhash(e);
 	trace_fluxonkv_retire(e->hash, e->put_id, e->offset, e->len, ret);
-	entry_end(e);
+	fkv_entry_end(e);
 	return ret;
 }
 
@@ -327,7 +322,7 @@ static bool empty_some(struct fkv_instance *inst)
 		some = true;
 		rhashtable_walk_stop(&iter);
 		if (drop_index_ref(e) == FLUXONKV_QUIET)
-			entry_end(e);
+			fkv_entry_end(e);
 		cond_resched();
 		rhashtable_walk_start(&iter);
 	}
@@ -382,9 +377,11 @@ u32 fkv_index_hits(struct fkv_instance *inst, struct fluxonkv_hit *ret,
 		struct fkv_entry *e = llist_entry(at, struct fkv_entry, hit);
 
 		at = at->next;
-		/* before the count: a hit from now on lists it again */
-		clear_bit(FKV_ENTRY_LISTED, &e->flags);
-		smp_mb__after_atomic();
+		/*
+		 * After its next one was read and before the count (a full
+		 * barrier): a hit from now on lists it again.
+		 */
+		test_and_clear_bit(FKV_ENTRY_LISTED, &e->flags);
 		ret[n].hits = READ_ONCE(e->hits);
 		WRITE_ONCE(e->hits, 0);
 		ret[n].cookie = e->cookie;

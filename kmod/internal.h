@@ -336,15 +336,20 @@ u32 fkv_index_hits(struct fkv_instance *inst, struct fluxonkv_hit *ret,
 struct fkv_entry *fkv_entry_given(struct fkv_instance *inst,
 				  const struct fluxonkv_result *res,
 				  int *ret_err);
-/* Its last reader, or its last reference, is gone. */
-void fkv_entry_left(struct fkv_entry *e, int left);
+/* The last reference is gone. */
+void fkv_entry_end(struct fkv_entry *e);
 
 static inline void fkv_entry_put(struct fkv_entry *e)
 {
+	/* afterwards it may be evicted and gone */
+	struct fkv_instance *inst = e->inst;
+	u64 bytes = PAGE_ALIGN(e->len);
 	int left = atomic_dec_return(&e->refs);
 
-	if (left == FKV_INDEX_REF || !left)
-		fkv_entry_left(e, left);
+	if (left == FKV_INDEX_REF)
+		atomic64_sub(bytes, &inst->held_bytes);
+	else if (!left)
+		fkv_entry_end(e);
 }
 
 /* ---- holders ---- */

@@ -31,8 +31,8 @@ $(O)/tests/unit/test_ctl_%: $(O)/tests/unit/test_ctl_%.o \
 
 # kmod's pure files, in user space: tests/kmod/shim has what they include.
 KMOD_SHIM := -Itests/kmod/shim
-KMOD_OBJ := $(call obj,$(addprefix kmod/,extent.c body.c holder.c index.c))
-KMOD_TEST_OBJ := $(call obj,tests/kmod/fake.c tests/kmod/shim/shim.c)
+KMOD_SRC := $(addprefix kmod/,extent.c body.c holder.c index.c) \
+	tests/kmod/fake.c tests/kmod/shim/shim.c
 
 # In the kernel's style: callbacks without all arguments, mixed signs.
 $(O)/kmod/%.o: BASE_CFLAGS += $(KMOD_SHIM) -Wno-unused-parameter \
@@ -40,8 +40,11 @@ $(O)/kmod/%.o: BASE_CFLAGS += $(KMOD_SHIM) -Wno-unused-parameter \
 $(O)/tests/kmod/%.o $(O)/tests/unit/test_kmod_%.o: BASE_CFLAGS += \
 	$(KMOD_SHIM) -Ikmod -Itests/kmod
 
-$(O)/tests/unit/test_kmod_%: $(O)/tests/unit/test_kmod_%.o $(KMOD_OBJ) \
-		$(KMOD_TEST_OBJ)
+$(O)/tests/kmod/kmod.a: $(call obj,$(KMOD_SRC))
+	@rm -f $@ && ar rcs $@ $^
+
+$(O)/tests/unit/test_kmod_%: $(O)/tests/unit/test_kmod_%.o \
+		$(O)/tests/kmod/kmod.a
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
 
 # Both halves of the handshake, the daemon's as text.

@@ -127,6 +127,14 @@ static void keep_holder(struct fluxonkv *kv, unsigned int keys)
 	check(err == -ENOENT, "a new get of demo/1 misses", err);
 }
 
+/* There a hit is found in shared memory; the device is asked for it. */
+static bool by_socket(void)
+{
+	const char *address = getenv("FLUXONKV");
+
+	return address && !strncmp(address, "unix:", 5);
+}
+
 static void hit_latency(struct fluxonkv *kv)
 {
 	enum { N = 1000000 };
@@ -147,8 +155,8 @@ static void hit_latency(struct fluxonkv *kv)
 	}
 	t = now() - t;
 	check(!err, "1,000,000 hits", err);
-	printf("       %.0f ns a get and release, without a system call\n",
-	       t / N * 1e9);
+	printf("       %.0f ns a get and release%s\n", t / N * 1e9,
+	       by_socket() ? ", without a system call" : "");
 }
 
 int main(int argc, char **argv)

@@ -159,16 +159,16 @@ void *rhashtable_lookup_get_insert_key(struct rhashtable *ht, const void *key,
 		    hash);
 	if (shim_alloc_fail && shim_alloc_fail())
 		return ERR_PTR(-ENOMEM);
-	pthread_mutex_lock(&ht->lock);
 	rcu_read_lock();
+	pthread_mutex_lock(&ht->lock);
 	old = rhashtable_lookup(ht, key, p);
-	rcu_read_unlock();
 	if (!old) {
 		obj->next = *at;
 		__atomic_store_n(at, obj, __ATOMIC_RELEASE);
 		ht->nelems++;
 	}
 	pthread_mutex_unlock(&ht->lock);
+	rcu_read_unlock();
 	return old;
 }
 

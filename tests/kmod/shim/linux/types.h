@@ -16,6 +16,5 @@ typedef __u64 u64;
 typedef __s32 s32;
 
 #define __user
-#define __force
 
 #endif
