@@ -119,7 +119,7 @@ static void look_up_chunk(struct fkv_work *w, struct fkv_probe *p, u32 n)
 		struct fkv_entry *e = p[i].entry;
 
 		trace_fluxonkv_get(w->s->id, p[i].hash, e ? e->put_id : 0,
-				   e ? e->len : 0, e ? 1 : 0);
+				   e ? e->len : 0, e && !over);
 		if (e && over)
 			fkv_entry_put(e);
 		if (!e || over) {

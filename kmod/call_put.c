@@ -182,7 +182,8 @@ static void want_holders(struct fkv_work *w, struct fkv_request *req)
 int fkv_call_put_end(struct fkv_work *w)
 {
 	struct fkv_request *req;
-	int err = check_puts(w, false);
+	int err = READ_ONCE(w->s->inst->dead) ? -ENOTCONN :
+		  check_puts(w, false);
 
 	if (err)
 		return err;
@@ -211,16 +212,10 @@ int fkv_call_put_end(struct fkv_work *w)
 static void fill(struct fkv_work *w, u32 i, const void __user *from)
 {
 	struct fkv_put *put = w->parts[i].put;
-	int err;
+	int err = fkv_put_fill(put, from);
+	int end = fkv_put_filled(put);
 
-	put->copying = true;
-	refcount_inc(&put->refs);
-	err = fkv_put_install(put);
-	if (!err) {
-		err = fkv_put_fill(put, from);
-		if (!fkv_put_uninstall(put) && !err)
-			err = -ETIMEDOUT;
-	}
+	err = err ? err : end;
 	trace_fluxonkv_put(w->s->id, put->id, put->offset, put->len, err);
 	fkv_put_put(put);
 	w->parts[i].put = NULL;

@@ -129,18 +129,26 @@ static void uid_put(struct fkv_uid *u)
 	kfree(u);
 }
 
+/* Both may be done at the same time, when the owner is gone. */
+static void told(struct fkv_session *s)
+{
+	if (refcount_dec_and_test(&s->told))
+		kfree(s);
+}
+
 static void up_done(struct fkv_message *msg)
 {
-	/* part of the session, which GONE frees */
+	told(container_of(msg, struct fkv_session, up));
 }
 
 static void gone_done(struct fkv_message *msg)
 {
-	kfree(container_of(msg, struct fkv_session, gone));
+	told(container_of(msg, struct fkv_session, gone));
 }
 
 static void messages_init(struct fkv_session *s)
 {
+	refcount_set(&s->told, 2);
 	s->up.type = FLUXONKV_MESSAGE_CLIENT;
 	s->up.client = s->id;
 	s->up.uid = from_kuid_munged(&init_user_ns, s->kuid);
@@ -288,12 +296,15 @@ static int session_release(struct inode *node, struct file *file)
 		return 0;
 	}
 	fkv_put_shut_all(s);
+	/* before its holders go: a dump of them finds it no more */
+	mutex_lock(&inst->sessions_lock);
+	list_del(&s->link);
+	mutex_unlock(&inst->sessions_lock);
 	fkv_holder_del_all(s);
 	xa_destroy(&s->puts);
 	fkv_holders_done(&s->holders);
 	fkv_netlink_event(inst, FLUXONKV_EVENT_CLIENT_GONE, s);
 	mutex_lock(&inst->sessions_lock);
-	list_del(&s->link);
 	inst->nr_sessions--;
 	uid_put(s->uid);
 	mutex_unlock(&inst->sessions_lock);
@@ -303,17 +314,6 @@ static int session_release(struct inode *node, struct file *file)
 	return 0;
 }
 
-static unsigned long get_area(struct file *file, unsigned long addr,
-			      unsigned long len, unsigned long pgoff,
-			      unsigned long flags)
-{
-#ifdef CONFIG_TRANSPARENT_HUGEPAGE
-	return thp_get_unmapped_area(file, addr, len, pgoff, flags);
-#else
-	return current->mm->get_unmapped_area(file, addr, len, pgoff, flags);
-#endif
-}
-
 const struct file_operations fkv_session_fops = {
 	.owner = THIS_MODULE,
 	.open = session_open,
@@ -321,7 +321,9 @@ const struct file_operations fkv_session_fops = {
 	.unlocked_ioctl = session_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = fkv_session_mmap,
-	.get_unmapped_area = get_area,
+#ifdef CONFIG_TRANSPARENT_HUGEPAGE
+	.get_unmapped_area = thp_get_unmapped_area,
+#endif
 	.llseek = noop_llseek,
 };
 

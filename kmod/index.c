@@ -7,6 +7,8 @@
 #include "internal.h"
 #include "trace.h"
 
+#define READERS_MAX	(FKV_INDEX_REF / 2)
+
 static __always_inline u32 hash_lookup(const void *data, u32 len, u32 seed)
 {
 	return ((const struct fkv_probe *)data)->hash ^ seed;
@@ -85,6 +87,11 @@ static __always_inline bool entry_get(struct fkv_entry *e)
 
 	if (old == FKV_INDEX_REF)
 		atomic64_add(PAGE_ALIGN(e->len), &e->inst->held_bytes);
+	/* far from what would look like the index's reference */
+	if (unlikely((old & (FKV_INDEX_REF - 1)) >= READERS_MAX)) {
+		atomic_dec(&e->refs);
+		return false;
+	}
 	return old;
 }
 
@@ -338,9 +345,8 @@ void fkv_index_empty(struct fkv_instance *inst)
 		;
 }
 
-static void hits_drop(struct fkv_instance *inst)
+static void hits_drop(struct llist_node *at)
 {
-	struct llist_node *at = llist_del_all(&inst->hits);
 	struct fkv_entry *e, *next;
 
 	llist_for_each_entry_safe(e, next, at, hit)
@@ -349,47 +355,53 @@ static void hits_drop(struct fkv_instance *inst)
 
 void fkv_index_done(struct fkv_instance *inst)
 {
-	hits_drop(inst);
+	hits_drop(inst->hits_left);
+	hits_drop(llist_del_all(&inst->hits));
 	rhashtable_destroy(&inst->index);
 }
 
-/* What is not taken goes back, in one piece. */
-static void hits_back(struct fkv_instance *inst, struct llist_node *first)
+/* The next one that was hit; under index_lock. */
+static struct fkv_entry *next_hit(struct fkv_instance *inst)
 {
-	struct llist_node *last = first;
+	struct llist_node *at = inst->hits_left;
 
-	if (!first)
-		return;
-	while (last->next)
-		last = last->next;
-	llist_add_batch(first, last, &inst->hits);
+	if (!at)
+		at = llist_del_all(&inst->hits);
+	if (!at)
+		return NULL;
+	inst->hits_left = at->next;
+	return llist_entry(at, struct fkv_entry, hit);
+}
+
+/* Its hits, and it may be listed again. */
+static u32 take_hits(struct fkv_entry *e)
+{
+	u32 n;
+
+	/*
+	 * After its next one was read and before the count (a full barrier): a
+	 * hit from now on lists it again.
+	 */
+	test_and_clear_bit(FKV_ENTRY_LISTED, &e->flags);
+	n = READ_ONCE(e->hits);
+	WRITE_ONCE(e->hits, 0);
+	return test_bit(FKV_ENTRY_HASHED, &e->flags) ? n : 0;
 }
 
 u32 fkv_index_hits(struct fkv_instance *inst, struct fluxonkv_hit *ret,
 		   u32 max)
 {
-	struct llist_node *at;
+	struct fkv_entry *e;
 	u32 n = 0;
 
 	mutex_lock(&inst->index_lock);
-	at = llist_del_all(&inst->hits);
-	while (at && n < max) {
-		struct fkv_entry *e = llist_entry(at, struct fkv_entry, hit);
-
-		at = at->next;
-		/*
-		 * After its next one was read and before the count (a full
-		 * barrier): a hit from now on lists it again.
-		 */
-		test_and_clear_bit(FKV_ENTRY_LISTED, &e->flags);
-		ret[n].hits = READ_ONCE(e->hits);
-		WRITE_ONCE(e->hits, 0);
+	while (n < max && (e = next_hit(inst))) {
 		ret[n].cookie = e->cookie;
-		if (ret[n].hits && test_bit(FKV_ENTRY_HASHED, &e->flags))
+		ret[n].hits = take_hits(e);
+		if (ret[n].hits)
 			n++;
 		entry_unuse(e);
 	}
-	hits_back(inst, at);
 	mutex_unlock(&inst->index_lock);
 	return n;
 }
@@ -426,6 +438,9 @@ static struct fkv_entry *find_or_add(struct fkv_segment *seg,
 		e = container_of(ext, struct fkv_entry, extent);
 		if (entry_get(e))
 			return e;
+		/* it has too many readers, and is not at its end */
+		if (atomic_read(&e->refs))
+			return NULL;
 		fkv_extent_del(&seg->extents, ext);
 	}
 	return fkv_extent_add(&seg->extents, &fresh->extent) ? NULL : fresh;

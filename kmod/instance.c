@@ -52,6 +52,8 @@ static struct fkv_instance *create(const struct fluxonkv_bind *arg)
 	inst->strict = arg->flags & FLUXONKV_BIND_STRICT;
 	inst->owner_uid = current_euid();
 	inst->owner_pid = task_tgid_nr(current);
+	spin_lock_init(&inst->seg.lock);
+	inst->seg.extents = RB_ROOT;
 	fkv_queue_init(&inst->queue);
 	mutex_init(&inst->sessions_lock);
 	INIT_LIST_HEAD(&inst->sessions);

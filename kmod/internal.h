@@ -197,6 +197,7 @@ struct fkv_instance {
 	hsiphash_key_t hash_key;
 	struct rhashtable index;
 	struct llist_head hits;
+	struct llist_node *hits_left;	/* taken off, not told yet; index_lock */
 	struct mutex index_lock;	/* the owner's calls that change it */
 	struct fkv_queue queue;
 	struct mutex sessions_lock;
@@ -249,6 +250,7 @@ struct fkv_session {
 	struct list_head active;	/* queue->active; queue->lock */
 	u32 nr_requests;		/* queue->lock */
 	struct fkv_message up, gone;
+	refcount_t told;		/* of these two, not done yet */
 };
 
 extern const struct file_operations fkv_session_fops;
@@ -398,8 +400,8 @@ struct fkv_release *fkv_release_create(u64 client, u64 id);
 /* ---- puts and windows ---- */
 
 /*
- * Born: the reply to a PUT_BEGIN. @refs: the session's table, a copy in
- * progress. At the last one nobody of us can write to its extent any more.
+ * Born: the reply to a PUT_BEGIN. @refs: the session's table; that reply, until
+ * its client has it; a copy in progress. At the last one nobody of us can write to its extent any more.
  */
 struct fkv_put {
 	refcount_t refs;
@@ -410,24 +412,27 @@ struct fkv_put {
 	u64 offset;
 	u64 len;
 	bool open;			/* session->window */
-	bool copying;			/* by PUT: no window, no commit */
-	bool dead;			/* ended by others: stop copying */
-	bool report;			/* SHUT at the end */
+	bool installed;			/* its client may name it */
+	bool taken;			/* by commit, abort, end; puts' lock */
+	bool report;			/* SHUT at the end; puts' lock */
+	bool dead;			/* ended by others: stop writing */
 	bool charged;
 	struct fkv_message shut;
 };
 
+/* In the session's table, where SHUT finds it, and a reference for the caller. */
 struct fkv_put *fkv_put_create(struct fkv_session *s,
 			       const struct fluxonkv_result *res, int *ret_err);
-/* Into the session's table, with a window; takes over the reference, always. */
+/* With a window, and to be named by its client; takes over the reference. */
 int fkv_put_install(struct fkv_put *put);
-/* Out of it, its window shut: NULL, or what the table held. */
+/* Out of the table, its window shut: the table's reference, or NULL. */
 struct fkv_put *fkv_put_take(struct fkv_session *s, u64 id, int *ret_err);
 void fkv_put_put(struct fkv_put *put);
-/* One that is copied to: out of the table; false: it was ended meanwhile. */
-bool fkv_put_uninstall(struct fkv_put *put);
+/* Copy to one that was not installed. */
 int fkv_put_fill(struct fkv_put *put, const void __user *from);
-/* The daemon ends one: 0, -ENOENT. */
+/* And out of the table; -ETIMEDOUT, -ENOTCONN: it was ended meanwhile. */
+int fkv_put_filled(struct fkv_put *put);
+/* The daemon ends one: 0, and SHUT follows, or -ENOENT. */
 int fkv_put_shut(struct fkv_session *s, u64 id);
 void fkv_put_shut_all(struct fkv_session *s);
 int fkv_session_mmap(struct file *file, struct vm_area_struct *vma);

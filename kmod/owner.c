@@ -501,14 +501,6 @@ static __poll_t owner_poll(struct file *file, poll_table *wait)
 	return ret;
 }
 
-static unsigned long owner_area(struct file *file, unsigned long addr,
-				unsigned long len, unsigned long pgoff,
-				unsigned long flags)
-{
-	return fkv_session_fops.get_unmapped_area(file, addr, len, pgoff,
-						  flags);
-}
-
 const struct file_operations fkv_owner_fops = {
 	.owner = THIS_MODULE,
 	.open = owner_open,
@@ -517,6 +509,8 @@ const struct file_operations fkv_owner_fops = {
 	.compat_ioctl = compat_ptr_ioctl,
 	.poll = owner_poll,
 	.mmap = owner_mmap,
-	.get_unmapped_area = owner_area,
+#ifdef CONFIG_TRANSPARENT_HUGEPAGE
+	.get_unmapped_area = thp_get_unmapped_area,
+#endif
 	.llseek = noop_llseek,
 };

@@ -23,6 +23,24 @@ static void shut_done(struct fkv_message *msg)
 	kfree(container_of(msg, struct fkv_put, shut));
 }
 
+/* Named by the daemon from now on: it may end it before its client hears. */
+static int list_put(struct fkv_put *put)
+{
+	struct fkv_session *s = put->session;
+	int err;
+
+	fkv_segment_add(&s->inst->seg, put->offset, put->len, &put->extent,
+			&err);
+	if (err) {
+		atomic64_inc(&s->inst->overlaps);
+		return err;
+	}
+	err = xa_insert(&s->puts, put->id, put, GFP_KERNEL_ACCOUNT);
+	if (err)
+		fkv_segment_del(s->inst, &put->extent);
+	return err;
+}
+
 struct fkv_put *fkv_put_create(struct fkv_session *s,
 			       const struct fluxonkv_result *res, int *ret_err)
 {
@@ -36,7 +54,7 @@ struct fkv_put *fkv_put_create(struct fkv_session *s,
 	put = kzalloc(sizeof(*put), GFP_KERNEL_ACCOUNT);
 	if (!put)
 		return NULL;
-	refcount_set(&put->refs, 1);
+	refcount_set(&put->refs, 2);	/* the table's, and the caller's */
 	put->session = s;
 	put->id = res->id;
 	put->offset = res->offset;
@@ -45,10 +63,8 @@ struct fkv_put *fkv_put_create(struct fkv_session *s,
 	put->shut.client = s->id;
 	put->shut.cookie = res->id;
 	put->shut.done = shut_done;
-	fkv_segment_add(&inst->seg, put->offset, put->len, &put->extent,
-			ret_err);
+	*ret_err = list_put(put);
 	if (*ret_err) {
-		atomic64_inc(&inst->overlaps);
 		kfree(put);
 		return NULL;
 	}
@@ -97,23 +113,19 @@ static struct fkv_put *window_find(const struct fkv_session *s, u64 at)
 	return NULL;
 }
 
-static void window_open(struct fkv_put *put)
+/* Under session->window. */
+static void window_insert(struct fkv_put *put)
 {
-	struct fkv_session *s = put->session;
-	struct rb_node **at, *parent = NULL;
+	struct rb_node **at = &put->session->windows.rb_node, *parent = NULL;
 
-	if (!put->len)
-		return;
-	down_write(&s->window);
-	for (at = &s->windows.rb_node; *at;) {
+	while (*at) {
 		parent = *at;
 		at = put->extent.first < of(parent)->extent.first ?
 			&parent->rb_left : &parent->rb_right;
 	}
 	rb_link_node(&put->window, parent, at);
-	rb_insert_color(&put->window, &s->windows);
+	rb_insert_color(&put->window, &put->session->windows);
 	put->open = true;
-	up_write(&s->window);
 }
 
 static void window_shut(struct fkv_put *put)
@@ -244,76 +256,91 @@ int fkv_session_mmap(struct file *file, struct vm_area_struct *vma)
 
 /* ---- the session's table ---- */
 
-bool fkv_put_uninstall(struct fkv_put *put)
+static int ended(const struct fkv_put *put)
+{
+	return READ_ONCE(put->session->inst->dead) ? -ENOTCONN : -ETIMEDOUT;
+}
+
+/* Takes over the reference. Who ends it sets dead first, then shuts. */
+int fkv_put_install(struct fkv_put *put)
+{
+	struct fkv_session *s = put->session;
+	int err = 0;
+
+	down_write(&s->window);
+	if (READ_ONCE(put->dead))
+		err = ended(put);
+	else if (put->len)
+		window_insert(put);
+	if (!err)
+		WRITE_ONCE(put->installed, true);
+	up_write(&s->window);
+	fkv_put_put(put);
+	return err;
+}
+
+/* Claim what a commit or abort may name; a mark of one that ended goes. */
+static struct fkv_put *claim(struct fkv_session *s, u64 id, int *ret_err)
+{
+	struct fkv_put *put;
+
+	*ret_err = -EINVAL;
+	xa_lock(&s->puts);
+	put = xa_load(&s->puts, id);
+	if (xa_is_value(put)) {
+		__xa_erase(&s->puts, id);
+		put = NULL;
+		*ret_err = -ETIMEDOUT;
+	} else if (put && READ_ONCE(put->installed) && !put->taken) {
+		put->taken = true;
+		*ret_err = 0;
+	} else {
+		put = NULL;
+	}
+	xa_unlock(&s->puts);
+	return put;
+}
+
+/*
+ * Nobody writes to it any more: its extent is the daemon's, and only then it
+ * is not in the table any more, where the daemon looks for it.
+ */
+static void unlist(struct fkv_put *put)
+{
+	struct fkv_session *s = put->session;
+
+	fkv_segment_del(s->inst, &put->extent);
+	xa_erase(&s->puts, put->id);
+}
+
+struct fkv_put *fkv_put_take(struct fkv_session *s, u64 id, int *ret_err)
+{
+	struct fkv_put *put = claim(s, id, ret_err);
+
+	if (!put)
+		return NULL;
+	window_shut(put);
+	unlist(put);
+	return put;
+}
+
+int fkv_put_filled(struct fkv_put *put)
 {
 	struct fkv_session *s = put->session;
 	bool ours;
 
 	xa_lock(&s->puts);
 	ours = xa_load(&s->puts, put->id) == put;
-	if (ours || xa_is_value(xa_load(&s->puts, put->id)))
-		__xa_erase(&s->puts, put->id);
-	xa_unlock(&s->puts);
 	if (ours)
-		fkv_put_put(put);
-	return ours;
-}
-
-/* Always takes over the reference: the table has it from the insertion on. */
-int fkv_put_install(struct fkv_put *put)
-{
-	struct fkv_session *s = put->session;
-	int err;
-
-	refcount_inc(&put->refs);
-	/* before it can be named: a window is opened once, and shut after */
-	if (!put->copying)
-		window_open(put);
-	err = xa_insert(&s->puts, put->id, put, GFP_KERNEL_ACCOUNT);
-	if (err) {
-		window_shut(put);
-		fkv_put_put(put);
-		err = err == -EBUSY ? -EPROTO : err;
-	}
-	/* the owner's death ends what it finds: it may have looked before */
-	smp_mb();
-	if (!err && READ_ONCE(s->inst->dead)) {
-		window_shut(put);
-		fkv_put_uninstall(put);
-		err = -ENOTCONN;
-	}
-	fkv_put_put(put);
-	return err;
-}
-
-/* Take the entry out, if it is one that a commit or abort may name. */
-static void *take(struct fkv_session *s, u64 id)
-{
-	struct fkv_put *put;
-
-	xa_lock(&s->puts);
-	put = xa_load(&s->puts, id);
-	if (put && (xa_is_value(put) || !put->copying))
-		__xa_erase(&s->puts, id);
+		put->taken = true;
 	else
-		put = NULL;
+		__xa_erase(&s->puts, put->id);	/* the mark */
 	xa_unlock(&s->puts);
-	return put;
-}
-
-struct fkv_put *fkv_put_take(struct fkv_session *s, u64 id, int *ret_err)
-{
-	struct fkv_put *put = take(s, id);
-
-	*ret_err = -EINVAL;
-	if (!put)
-		return NULL;
-	*ret_err = -ETIMEDOUT;
-	if (xa_is_value(put))
-		return NULL;
-	*ret_err = 0;
-	window_shut(put);
-	return put;
+	if (!ours)
+		return ended(put);
+	unlist(put);
+	fkv_put_put(put);
+	return 0;
 }
 
 /* Where @from is copied to, a piece at a time; returns bytes or -EFAULT. */
@@ -340,8 +367,7 @@ int fkv_put_fill(struct fkv_put *put, const void __user *from)
 		long n;
 
 		if (READ_ONCE(put->dead))
-			return READ_ONCE(put->session->inst->dead) ?
-				-ENOTCONN : -ETIMEDOUT;
+			return ended(put);
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		n = fill_piece(put, from, done);
@@ -354,27 +380,39 @@ int fkv_put_fill(struct fkv_put *put, const void __user *from)
 }
 
 /*
- * The daemon ends a put: the session's table keeps a mark, so that the client
- * hears of it, and the last one who may still write reports.
+ * End one that is not at its end already: a mark stays, so that the client
+ * hears of it. The last one who may still write @report's it.
  */
-int fkv_put_shut(struct fkv_session *s, u64 id)
+static int end(struct fkv_session *s, u64 id, bool report)
 {
 	struct fkv_put *put;
+	bool taken = false;
 
 	xa_lock(&s->puts);
 	put = xa_load(&s->puts, id);
-	if (put && !xa_is_value(put)) {
-		put->report = true;
+	if (xa_is_value(put))
+		put = NULL;
+	if (put) {
+		taken = put->taken;
+		put->report |= report;
 		WRITE_ONCE(put->dead, true);
 		/* in place of what is there: needs no memory */
-		__xa_store(&s->puts, id, GONE, 0);
+		if (!taken)
+			__xa_store(&s->puts, id, GONE, 0);
 	}
 	xa_unlock(&s->puts);
-	if (!put || xa_is_value(put))
+	if (!put)
 		return -ENOENT;
+	if (taken)
+		return 0;
 	window_shut(put);
 	fkv_put_put(put);
 	return 0;
+}
+
+int fkv_put_shut(struct fkv_session *s, u64 id)
+{
+	return end(s, id, true);
 }
 
 void fkv_put_shut_all(struct fkv_session *s)
@@ -383,12 +421,7 @@ void fkv_put_shut_all(struct fkv_session *s)
 	unsigned long id;
 
 	xa_for_each(&s->puts, id, put) {
-		put = xa_erase(&s->puts, id);
-		if (!put || xa_is_value(put))
-			continue;
-		WRITE_ONCE(put->dead, true);
-		window_shut(put);
-		fkv_put_put(put);
+		end(s, id, false);
 		cond_resched();
 	}
 }

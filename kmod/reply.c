@@ -6,6 +6,7 @@
  * entry held for the caller, an open put) is made here, in the same step, so
  * that the daemon cannot retire it in between.
  */
+#include <linux/bitmap.h>
 #include <linux/uaccess.h>
 
 #include "internal.h"
@@ -56,40 +57,54 @@ static int give(struct fkv_request *req, struct fkv_given *g)
 	return 0;
 }
 
-/* Ids that the daemon keeps no more: it is told by a 0 in their place. */
-static void tell_kept(const struct fkv_request *req,
-		      const struct fluxonkv_answer *a)
+/*
+ * Of the items that gave something, those that the daemon is to end: refused,
+ * or kept here by the index. It is told by a 0 in place of their ids.
+ */
+struct crossed {
+	DECLARE_BITMAP(items, FLUXONKV_BATCH_MAX);
+	u32 nr, item_size;
+	size_t at;			/* of the first result */
+};
+
+static void cross_out(const struct crossed *c, const struct fluxonkv_answer *a)
 {
-	u8 __user *at = u64_to_user_ptr(a->body) + req->rep.size;
+	u8 __user *at = u64_to_user_ptr(a->body) + c->at +
+			offsetof(struct fluxonkv_result, id);
+	u32 i;
 
-	for (u32 i = 0; i < req->rep.nr; i++) {
-		const struct fkv_given *g = &req->given[i];
-		u64 __user *id = (u64 __user *)(at +
-			(size_t)i * req->rep.item_size +
-			offsetof(struct fluxonkv_result, id));
-
-		/* on a fault it keeps one that it need not keep */
-		if (g->entry && !g->release && put_user(0ULL, id))
+	/* on a fault it keeps what it need not keep */
+	for_each_set_bit(i, c->items, c->nr)
+		if (put_user(0ULL, (u64 __user *)
+			     (at + (size_t)i * c->item_size)))
 			return;
-	}
 }
 
-static int give_all(struct fkv_request *req, const void *body)
+/* 0, or -EPROTO when an item was refused. */
+static int give_all(struct fkv_request *req, const void *body,
+		    struct crossed *c)
 {
 	int ret = 0;
 
+	c->at = req->rep.size;
+	c->item_size = req->rep.item_size;
+	c->nr = req->rep.nr;
 	for (u32 i = 0; i < req->rep.nr; i++) {
 		struct fkv_given *g = &req->given[i];
 		int err;
 
 		fkv_reply_at(body, &req->rep, i, &g->res);
-		err = give(req, g);
+		/* a call that failed as a whole gives nothing */
+		err = req->rep.status && !g->res.status ? -EINVAL :
+			give(req, g);
+		if (err || (g->entry && !g->release))
+			__set_bit(i, c->items);
 		if (!err)
 			continue;
 		g->res = (struct fluxonkv_result){
 			.status = err == -ENOMEM ? err : -EPROTO,
 		};
-		ret = ret ? ret : err;
+		ret = -EPROTO;
 	}
 	return ret;
 }
@@ -110,7 +125,7 @@ static void keep_text(struct fkv_request *req, const void *body, size_t size)
 
 /* The body stays the caller's unless it is taken: then *body is NULL. */
 static int answer(struct fkv_request *req, struct fluxonkv_answer *a,
-		  void **body, int *ret_status)
+		  void **body, struct crossed *c, int *ret_status)
 {
 	int err = fkv_reply_open(*body, a->body_size, req->op, &req->rep);
 
@@ -127,14 +142,14 @@ static int answer(struct fkv_request *req, struct fluxonkv_answer *a,
 		*body = NULL;
 		return 0;
 	}
-	err = give_all(req, *body);
+	err = give_all(req, *body, c);
 	keep_text(req, *body, a->body_size);
-	tell_kept(req, a);
 	return err;
 }
 
 long fkv_reply(struct fkv_instance *inst, struct fluxonkv_answer *a)
 {
+	struct crossed c = { .nr = 0 };
 	struct fkv_request *req;
 	void *body;
 	int status;
@@ -154,8 +169,10 @@ long fkv_reply(struct fkv_instance *inst, struct fluxonkv_answer *a)
 	}
 	if (req) {
 		/* one bad item fails itself, a bad body all of them */
-		err = answer(req, a, &body, &status);
+		err = answer(req, a, &body, &c, &status);
 		fkv_request_done(req, status);
+		/* only now: the daemon's memory may let us wait */
+		cross_out(&c, a);
 	}
 	kvfree(body);
 	return err;

@@ -12,6 +12,7 @@
 #include "internal.h"
 
 #define CHUNK_ORDER	get_order(FKV_CHUNK)
+#define RUN		64	/* chunks looked at, or given back, at once */
 
 static unsigned long max_pinned_bytes;
 module_param(max_pinned_bytes, ulong, 0644);
@@ -46,8 +47,6 @@ int fkv_segment_create(struct fkv_segment *seg, u64 bytes, bool pinnable)
 		kvfree(chunks);
 		return -ENOSPC;
 	}
-	spin_lock_init(&seg->lock);
-	seg->extents = RB_ROOT;
 	seg->bytes = bytes;
 	seg->reserved = bytes;
 	seg->nr_chunks = n;
@@ -232,23 +231,22 @@ static void unmap(struct fkv_instance *inst, u64 chunk, u64 n)
 				    n * FKV_CHUNK, 1);
 }
 
-/* Take the run of chunks from *@at up to @end that no extent needs. */
+/*
+ * Take the run of chunks from *@at on, before @end, that no extent needs; ends
+ * before one that is needed. *@at is where it ended.
+ */
 static u64 take_run(struct fkv_segment *seg, u64 *at, u64 end,
-		    unsigned long *ret, u64 max)
+		    unsigned long *ret)
 {
-	u64 n = 0;
+	u64 stop = min(end, *at + RUN), n = 0;
 
 	spin_lock(&seg->lock);
-	for (; *at < end && n < max; (*at)++) {
+	for (; *at < stop; ++*at) {
 		u64 page = *at * FKV_CHUNK_PAGES;
 
-		if (fkv_extent_find(&seg->extents, page,
+		if (!seg->chunks[*at] ||
+		    fkv_extent_find(&seg->extents, page,
 				    page + FKV_CHUNK_PAGES - 1)) {
-			if (n)
-				break;
-			continue;
-		}
-		if (!seg->chunks[*at]) {
 			if (n)
 				break;
 			continue;
@@ -260,24 +258,32 @@ static u64 take_run(struct fkv_segment *seg, u64 *at, u64 end,
 	return n;
 }
 
+static void give_back(struct fkv_segment *seg, const unsigned long *run, u64 n)
+{
+	for (u64 i = 0; i < n; i++) {
+		if (fkv_chunk_is_huge(run[i]))
+			atomic64_dec(&seg->huge);
+		chunk_free(run[i]);
+	}
+	seg->reserved -= n * FKV_CHUNK;
+	atomic64_sub(n * FKV_CHUNK, &pinned);
+}
+
 void fkv_segment_shrink(struct fkv_instance *inst, u64 first, u64 last)
 {
 	struct fkv_segment *seg = &inst->seg;
 	u64 at = first / FKV_CHUNK_PAGES;
 	u64 end = last / FKV_CHUNK_PAGES + 1;
-	unsigned long run[64];
-	u64 n;
+	unsigned long run[RUN];
 
 	mutex_lock(&inst->sessions_lock);
-	while ((n = take_run(seg, &at, end, run, ARRAY_SIZE(run)))) {
-		unmap(inst, at - n, n);
-		for (u64 i = 0; i < n; i++) {
-			if (fkv_chunk_is_huge(run[i]))
-				atomic64_dec(&seg->huge);
-			chunk_free(run[i]);
+	while (at < end) {
+		u64 n = take_run(seg, &at, end, run);
+
+		if (n) {
+			unmap(inst, at - n, n);
+			give_back(seg, run, n);
 		}
-		seg->reserved -= n * FKV_CHUNK;
-		atomic64_sub(n * FKV_CHUNK, &pinned);
 		cond_resched();
 	}
 	mutex_unlock(&inst->sessions_lock);

@@ -4,7 +4,7 @@
 
 TEST_NAMES := $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 TEST_LIBS := $(shell pkg-config --libs check 2>/dev/null) $(DAEMON_LIBS) \
-	-lsodium -lm -lseccomp -lxxhash
+	-lm -lseccomp -lxxhash
 SVC_TEST_OBJ := $(filter-out $(O)/daemon/svc/main.o,$(SVC_OBJ))
 TESTABLE := $(BASE_OBJ) $(WIRE_OBJ) $(CORE_OBJ) $(IO_OBJ) $(SVC_TEST_OBJ)
 
@@ -87,7 +87,7 @@ $(O)/tests/tools/policy-sim: $(call obj,$(POLICY_SIM_SRC)) $(O)/testable.a
 SIM_SRC := $(wildcard tests/sim/*.c)
 
 $(O)/tests/sim/sim: $(call obj,$(SIM_SRC)) $(BASE_OBJ) $(WIRE_OBJ) $(CORE_OBJ)
-	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ -lpthread -o $@
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(WIRE_LIBS) -lpthread -o $@
 
 .SECONDARY:
 

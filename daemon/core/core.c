@@ -43,13 +43,3 @@ void fkv_out_done(struct fkv_out *out)
 	fkv_free(out->cmds);
 	memset(out, 0, sizeof(*out));
 }
-
-void fkv_msg_done(struct fkv_msg *msg)
-{
-	fkv_key_put(msg->key);
-	fkv_key_put(msg->key2);
-	fkv_listing_free(msg->listing);
-	msg->key = NULL;
-	msg->key2 = NULL;
-	msg->listing = NULL;
-}

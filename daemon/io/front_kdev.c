@@ -266,7 +266,7 @@ static bool gives(const struct fkv_call *call)
 
 /*
  * What was given and not taken ends: all of it when nobody waited any more,
- * else what the kernel has crossed out because its index keeps it.
+ * else what the kernel has crossed out: refused, or kept by its index.
  */
 static void end_given(struct front *f, const struct fkv_call *call, int err,
 		      const uint8_t *results)
@@ -279,7 +279,8 @@ static void end_given(struct front *f, const struct fkv_call *call, int err,
 		struct fluxonkv_result now;
 
 		memcpy(&now, results + i * sizeof(now), sizeof(now));
-		if (was->status || !was->id || (!err && now.id))
+		if (was->status || !was->id ||
+		    ((!err || err == -EPROTO) && now.id))
 			continue;
 		call_for(f, call->client, op, was->id);
 	}
@@ -304,6 +305,8 @@ static void reply(struct fkv_front *front, struct fkv_call *call)
 	}
 	fkv_reply_encode(call, body);
 	err = reply_send(f, call->id, body, n);
+	if (err == -ENOMEM)
+		reply_error(f, call->id, call->op, err, NULL);
 	if (err && err != -ENOENT)
 		fkv_log(FKV_LOG_ERR, "the kernel refused a reply: %s",
 			strerror(-err));

@@ -19,6 +19,7 @@ FUZZ_SRC_args := $(FUZZ_CONFIG) daemon/svc/args.c tests/fuzz/memfile.c
 FUZZ_SRC_config := $(FUZZ_CONFIG)
 FUZZ_SRC_escape := tools/ctl/escape.c tools/ctl/table.c
 FUZZ_SRC_http := daemon/svc/http.c daemon/base/base.c
+FUZZ_SRC_kbody := kmod/body.c
 FUZZ_SRC_ondisk := $(FUZZ_HASH) daemon/core/ssd/ondisk.c
 FUZZ_SRC_reply := tools/lib/body.c tools/lib/errors.c
 FUZZ_SRC_request := $(FUZZ_HASH) daemon/base/key.c daemon/wire/request.c \
@@ -36,6 +37,7 @@ FUZZ_LEN_args := 512
 FUZZ_LEN_config := 2048
 FUZZ_LEN_escape := 1024
 FUZZ_LEN_http := 512
+FUZZ_LEN_kbody := 4096
 FUZZ_LEN_ondisk := 4097
 FUZZ_LEN_reply := 4096
 FUZZ_LEN_request := 4096
@@ -75,6 +77,11 @@ $(O)/fuzz/obj/%.o: %.c
 	$(call say,FUZZCC,$@)$(FUZZ_CC) $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
 
 $(O)/tests/fuzz/%.o: BASE_CFLAGS += -Itests
+
+# The module's: with the kernel's headers of tests/kmod.
+$(O)/tests/fuzz/fuzz_kbody.o: BASE_CFLAGS += $(KMOD_SHIM) -I.
+$(addprefix $(O)/fuzz/obj/,kmod/body.o tests/fuzz/fuzz_kbody.o): \
+	FUZZ_CFLAGS += $(KMOD_SHIM) -I. -Wno-unused-parameter
 
 # One after the other: each may have all of a processor.
 .PHONY: fuzz fuzz-compiler fuzz-programs fuzz-replays fuzz-replay

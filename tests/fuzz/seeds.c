@@ -2,8 +2,8 @@
 /*
  * seeds.c - inputs of the targets that read binary
  *
- * seeds DIRECTORY: writes DIRECTORY/{request,reply,ondisk}/seed-*. Run again
- * (make fuzz-seeds) when a struct changes; texts are written by hand.
+ * seeds DIRECTORY: writes DIRECTORY/{request,reply,ondisk,kbody}/seed-*. Run
+ * again (make fuzz-seeds) when a struct changes; texts are written by hand.
  */
 #include <sys/stat.h>
 
@@ -16,16 +16,37 @@ static const char *top;
 static uint8_t buf[16384];
 static size_t len;
 
-static void save(const char *target, const char *name)
+static void write_seed(const char *target, const char *name, const char *more,
+		       size_t from)
 {
 	char path[4096];
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/%s", top, target);
 	mkdir(path, 0777);
-	snprintf(path, sizeof(path), "%s/%s/seed-%s", top, target, name);
+	snprintf(path, sizeof(path), "%s/%s/seed-%s%s", top, target, more,
+		 name);
 	f = fopen(path, "we");
-	fuzz_check(f && fwrite(buf, 1, len, f) == len && !fclose(f));
+	fuzz_check(f && fwrite(buf + from, 1, len - from, f) == len - from &&
+		   !fclose(f));
+}
+
+/* Bodies are read by the module too, which is told first which way. */
+static void save(const char *target, const char *name)
+{
+	write_seed(target, name, "", 0);
+	if (!strcmp(target, "request")) {
+		memmove(buf + 1, buf, len++);
+		buf[0] = 0;
+		write_seed("kbody", name, "request-", 0);
+		memmove(buf, buf + 1, --len);
+	} else if (!strcmp(target, "reply")) {
+		uint8_t op = buf[0], third = buf[2];
+
+		buf[2] = (uint8_t)(op << 1 | 1);
+		write_seed("kbody", name, "reply-", 2);
+		buf[2] = third;
+	}
 }
 
 static void put(const void *p, size_t n)

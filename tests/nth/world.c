@@ -230,6 +230,8 @@ static void output(struct world *w, struct fkv_cmd cmd)
 		copy(w, &cmd);
 		break;
 	case FKV_CMD_SHUT:
+		/* as by the socket: its client may write until it ends */
+		break;
 	case FKV_CMD_EVICT:
 	case FKV_CMD_NR:
 		fkv_assert(!"not of this scenario, or handled before");

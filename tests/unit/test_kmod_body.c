@@ -193,6 +193,26 @@ START_TEST(opaque_op_has_any_flags_and_argument)
 }
 END_TEST
 
+/* Keys are compared by 8 bytes: all that lies before them is of 8. */
+START_TEST(structs_of_a_known_op_are_multiples_of_8)
+{
+	for (u32 add = 1; add <= 16; add++) {
+		struct fluxonkv_req *req = request(FLUXONKV_OP_GET);
+		int err = add % 8 ? -EINVAL : 0;
+
+		req->nr = 1;
+		req->item_size += add;
+		ck_assert_int_eq(open_body(), err);
+		req->item_size -= add;
+		req->size += add;
+		len += add;
+		ck_assert_int_eq(open_body(), err);
+		req->op = FLUXONKV_OP_STAT;
+		ck_assert_int_eq(open_body(), 0);
+	}
+}
+END_TEST
+
 START_TEST(only_get_has_a_flag)
 {
 	for (u32 i = 0; i < NR_KNOWN; i++) {
@@ -234,7 +254,7 @@ START_TEST(larger_item_is_taken_while_it_says_nothing)
 	ck_assert_int_eq(status_of_item(), 0);
 	buf[len - 1] = 1;
 	ck_assert_int_eq(err_of_item(), -E2BIG);
-	req->item_size = sizeof(struct fluxonkv_item) - 1;
+	req->item_size = sizeof(struct fluxonkv_item) - 8;
 	ck_assert_int_eq(err_of_item(), -EINVAL);
 	req->item_size = 0;
 	ck_assert_int_eq(err_of_item(), -EINVAL);
@@ -344,6 +364,63 @@ START_TEST(wrong_item_does_not_hide_the_next)
 	ck_assert_uint_eq(it.key_len, 3);
 	ck_assert(!memcmp(key, "kkk", 3));
 	ck_assert_int_eq(fkv_body_next(&at, &it, &key, &status), -EMSGSIZE);
+}
+END_TEST
+
+/* The faster way to the keys of a GET, in memory of just that size. */
+static void check_key_is_the_same(void)
+{
+	struct fkv_cursor slow, fast;
+	int status = 1, fast_status = 1, err, fast_err;
+	const void *key = NULL, *fast_key = NULL;
+	struct fluxonkv_item it;
+	u8 *body = malloc(len);
+	u32 key_len = 0;
+
+	memcpy(body, buf, len);
+	if (!fkv_body_open(body, len, &got, &slow)) {
+		fast = slow;
+		err = fkv_body_next(&slow, &it, &key, &status);
+		fast_err = fkv_body_key(&fast, &fast_key, &key_len,
+					&fast_status);
+		ck_assert_int_eq(err, fast_err);
+		ck_assert_int_eq(status, fast_status);
+		ck_assert_ptr_eq(key, fast_key);
+		ck_assert(err || key_len == it.key_len);
+		ck_assert(err || (slow.at == fast.at &&
+				  slow.left == fast.left));
+	}
+	free(body);
+}
+
+/* U4, U6 */
+START_TEST(fast_way_to_a_key_checks_the_same)
+{
+	for (u32 n = 0; n <= FLUXONKV_KEY_MAX + 8; n += n < 24 ? 1 : 61) {
+		size_t whole;
+
+		request(FLUXONKV_OP_GET);
+		item(n);
+		whole = len;
+		for (len = sizeof(struct fluxonkv_req); len <= whole; len++)
+			check_key_is_the_same();
+		len = whole;
+		/* each bit of the item and of what is behind the key */
+		for (size_t i = sizeof(struct fluxonkv_req); i < len; i++) {
+			for (u32 bit = 0; bit < 8; bit++) {
+				buf[i] ^= (u8)(1 << bit);
+				check_key_is_the_same();
+				buf[i] ^= (u8)(1 << bit);
+			}
+		}
+	}
+	request(FLUXONKV_OP_GET)->item_size += 8;
+	((struct fluxonkv_req *)buf)->nr = 1;
+	memset(buf + len, 0, 64);
+	buf[len] = 3;
+	len += sizeof(struct fluxonkv_item) + 16;
+	check_key_is_the_same();
+	ck_assert_int_eq(status_of_item(), 0);
 }
 END_TEST
 
@@ -489,6 +566,7 @@ int main(void)
 	tcase_add_test(tc, op_that_is_unknown_is_not_supported);
 	tcase_add_test(tc, header_fields_have_limits);
 	tcase_add_test(tc, opaque_op_has_any_flags_and_argument);
+	tcase_add_test(tc, structs_of_a_known_op_are_multiples_of_8);
 	tcase_add_test(tc, only_get_has_a_flag);
 	tcase_add_test(tc, item_that_ends_early_is_too_short);
 	tcase_add_test(tc, larger_item_is_taken_while_it_says_nothing);
@@ -498,6 +576,7 @@ int main(void)
 	tcase_add_test(tc, only_a_put_has_a_length);
 	tcase_add_test(tc, only_what_has_no_key_has_an_id);
 	tcase_add_test(tc, wrong_item_does_not_hide_the_next);
+	tcase_add_test(tc, fast_way_to_a_key_checks_the_same);
 	tcase_add_test(tc, reply_is_as_long_as_it_says);
 	tcase_add_test(tc, reply_fields_have_limits);
 	tcase_add_test(tc, larger_reply_is_taken_while_it_says_nothing);

@@ -147,6 +147,29 @@ START_TEST(empty_values_have_no_extent)
 }
 END_TEST
 
+/* U6: else readers would look like the index's reference */
+START_TEST(readers_have_a_limit)
+{
+	const int limit = FKV_INDEX_REF / 2;
+	struct fkv_entry *e;
+	int err;
+
+	ck_assert_int_eq(fake_publish(&f, "k", 1, 0, 1), 0);
+	e = fake_get(&f, "k");
+	for (int base = 0;; base = FKV_INDEX_REF) {
+		atomic_set(&e->refs, base + limit - 1);
+		ck_assert_ptr_eq(fake_get(&f, "k"), e);
+		ck_assert_ptr_null(fake_get(&f, "k"));
+		ck_assert_ptr_null(fake_given(&f, 1, 0, 1, &err));
+		ck_assert_int_eq(atomic_read(&e->refs), base + limit);
+		if (base)
+			break;
+	}
+	atomic_set(&e->refs, FKV_INDEX_REF + 1);
+	fkv_entry_put(e);
+}
+END_TEST
+
 /* ---- the end of a version ---- */
 
 /* H1, K6 */
@@ -496,6 +519,7 @@ int main(void)
 	tcase_add_test(tc, version_over_a_live_extent_is_refused);
 	tcase_add_test(tc, extent_outside_the_segment_is_invalid);
 	tcase_add_test(tc, empty_values_have_no_extent);
+	tcase_add_test(tc, readers_have_a_limit);
 	tcase_add_test(tc, retired_version_is_quiet_when_its_last_reader_left);
 	tcase_add_test(tc, retired_version_without_readers_is_quiet_at_once);
 	tcase_add_test(tc, evict_takes_only_what_nobody_holds);

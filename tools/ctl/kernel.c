@@ -239,7 +239,7 @@ int ctl_events(struct ctl *c, int argc, char **argv)
 {
 	struct events e = { .c = c };
 	int status = events_options(c, argc, argv, &e.left);
-	struct ctl_kernel *k;
+	struct ctl_kernel *k = NULL;
 	char why[WHY_MAX];
 	const char *name;
 

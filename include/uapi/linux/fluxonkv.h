@@ -283,7 +283,14 @@ struct fluxonkv_hit {
 	__aligned_u64 hits;
 };
 
-/* An element of REPLY; ENOENT: nobody waits for that cookie (any more). */
+/*
+ * An element of REPLY. ENOENT: nobody waits for that cookie (any more); EINVAL:
+ * no reply to what was asked, who waits has got EPROTO; in both cases nothing
+ * was given. 0, or EPROTO when items were refused: the ids of results that the
+ * daemon is to end itself, since they were refused or since the index keeps
+ * them from now on, are 0 afterwards. Others (ENOMEM, EFAULT, EMSGSIZE): not
+ * answered yet.
+ */
 struct fluxonkv_answer {
 	__aligned_u64 cookie;
 	__aligned_u64 body;		/* address of a reply body */

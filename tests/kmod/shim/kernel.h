@@ -25,6 +25,7 @@
 #define NSEC_PER_MSEC		1000000L
 #define GFP_KERNEL_ACCOUNT	0
 
+#define unlikely(cond)		__builtin_expect(!!(cond), 0)
 #define container_of(p, type, member) \
 	((type *)((char *)(p) - offsetof(type, member)))
 #define struct_size(p, member, n) \
@@ -94,6 +95,8 @@ struct kref {
 #define atomic_set(a, v)	WRITE_ONCE((a)->counter, v)
 #define atomic_dec_return(a) \
 	__atomic_sub_fetch(&(a)->counter, 1, __ATOMIC_SEQ_CST)
+#define atomic_dec(a) \
+	((void)__atomic_fetch_sub(&(a)->counter, 1, __ATOMIC_RELAXED))
 #define atomic_fetch_sub(n, a) \
 	__atomic_fetch_sub(&(a)->counter, (n), __ATOMIC_SEQ_CST)
 #define atomic64_read(a)	READ_ONCE((a)->counter)

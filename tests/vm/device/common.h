@@ -86,6 +86,13 @@ int probe_write(volatile u8 *p, u8 value);
 /* A new child: it dies with its parent. */
 pid_t spawn(void);
 int reap(pid_t pid);
+/* A child tells that it has come so far; when it died, the wait fails. */
+struct ready {
+	int p[2];
+};
+void ready_init(struct ready *r);
+void ready_say(struct ready *r);
+void ready_wait(struct ready *r);
 u64 pinned(void);
 int refcnt(void);
 /* Two pages of which only the first is there. */

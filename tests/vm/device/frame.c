@@ -138,6 +138,27 @@ int reap(pid_t pid)
 	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+void ready_init(struct ready *r)
+{
+	CHECK(!pipe(r->p));
+}
+
+void ready_say(struct ready *r)
+{
+	EQ(write(r->p[1], "r", 1), 1);
+	close(r->p[0]);
+	close(r->p[1]);
+}
+
+void ready_wait(struct ready *r)
+{
+	char c;
+
+	close(r->p[1]);
+	EQ(read(r->p[0], &c, 1), 1);
+	close(r->p[0]);
+}
+
 u8 *edge(void)
 {
 	u8 *p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,

@@ -190,7 +190,7 @@ static int commit(struct owner *o, const struct fluxonkv_item *it,
 
 	if (!s || s->committed)
 		return -EINVAL;
-	owner_drop(o, s->key, s->put - 1);
+	owner_drop(o, s->key, ~0ULL);
 	s->committed = true;
 	res->version = s->put;
 	if (it->flags & FLUXONKV_COMMIT_HOLD) {

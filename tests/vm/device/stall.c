@@ -204,21 +204,18 @@ static void killed_copier_leaves_at_once(void)
 
 static pid_t owner_process(void)
 {
+	struct ready r;
 	pid_t pid;
-	int p[2];
-	char c;
 
-	CHECK(!pipe(p));
+	ready_init(&r);
 	pid = spawn();
 	if (!pid) {
 		owner_start(&owner, NAME, SEGMENT);
 		owner_serve(&owner);
-		EQ(write(p[1], "r", 1), 1);
+		ready_say(&r);
 		pause();
 	}
-	EQ(read(p[0], &c, 1), 1);
-	close(p[0]);
-	close(p[1]);
+	ready_wait(&r);
 	return pid;
 }
 
