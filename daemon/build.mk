@@ -2,8 +2,8 @@
 
 BASE_SRC := $(addprefix daemon/base/, \
 	base.c hash.c hash_avx2.c key.c log.c size.c table.c timer.c)
-WIRE_SRC := $(addprefix daemon/wire/, cluster.c cluster_core.c msg.c pool.c \
-	request.c)
+WIRE_SRC := $(addprefix daemon/wire/, auth.c cluster.c cluster_core.c msg.c \
+	pool.c request.c session.c)
 CORE_SRC := daemon/core/core.c \
 	$(addprefix daemon/core/master/, change.c extents.c get.c ghost.c \
 		master.c ops.c policy.c reclaim.c routes.c space.c window.c) \

@@ -292,7 +292,10 @@ static int open_device(struct fkv_segment *s,
 		       const struct fkv_segment_config *cfg, char *err,
 		       size_t err_size)
 {
-	struct fluxonkv_segment a = { .bytes = s->size };
+	struct fluxonkv_segment a = {
+		.bytes = s->size,
+		.flags = cfg->pinnable ? FLUXONKV_SEGMENT_PINNABLE : 0,
+	};
 	int res;
 
 	if (s->size % FLUXONKV_SEGMENT_UNIT) {
@@ -386,6 +389,8 @@ int fkv_segment_create(const struct fkv_segment_config *cfg,
 			 s->size, strerror(errno));
 		goto err_free;
 	}
+	/* a core dump is of the daemon, not of what it caches */
+	madvise(s->base, s->size, MADV_DONTDUMP);
 	if (!cfg->device)
 		advise_huge(s, cfg->huge);
 	res = touch_all(s, cfg);

@@ -27,6 +27,7 @@ struct fkv_segment_config {
 	unsigned int threads;		/* that touch it, 1..64 */
 	bool device;			/* made by the kernel module, for */
 	int owner_fd;			/* this bound descriptor */
+	bool pinnable;			/* and put windows of ordinary pages */
 	/* told each 50 ms; false: stop, and fail with ECANCELED */
 	bool (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *arg;

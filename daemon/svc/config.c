@@ -404,6 +404,8 @@ static const struct setting settings[] = {
 	  "auto, unix or device" },
 	{ "device_instance", K_OTHER, 0, 0, 0, NULL, set_instance,
 	  "a name of 1 to 63 of A-Z a-z 0-9 . _ -" },
+	{ "pinnable_puts", K_BOOL, AT(pinnable_puts), 0, 0, NULL, NULL,
+	  "true or false" },
 	{ "socket", K_STRING, AT(socket), 0, SOCKET_MAX, NULL, NULL,
 	  "a path of at most 107 bytes" },
 	{ "socket_mode", K_OTHER, 0, 0, 0, NULL, set_mode,

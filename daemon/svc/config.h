@@ -43,6 +43,7 @@ struct fkv_config {
 	char *instance_key;
 	enum fkv_backend backend;
 	char *device_instance;
+	bool pinnable_puts;		/* device: windows of ordinary pages */
 	char *socket;
 	mode_t socket_mode;
 	gid_t socket_gid;		/* (gid_t)-1: as the process */

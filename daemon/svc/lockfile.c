@@ -65,6 +65,13 @@ static int remove_socket(const char *path, char *err, size_t err_size)
 	return unlink(path) ? -errno : 0;
 }
 
+void fkv_lockfile_clear(const char *socket)
+{
+	char err[256];
+
+	remove_socket(socket, err, sizeof(err));
+}
+
 static int refuse(const char *path, int fd, char *err, size_t err_size)
 {
 	char buf[64] = "";

@@ -28,4 +28,7 @@ uint64_t fkv_lockfile_epoch(const struct fkv_lockfile *l);
 void fkv_lockfile_wait(struct fkv_lockfile *l);
 void fkv_lockfile_release(struct fkv_lockfile *l, bool clean);
 
+/* Remove a socket that a daemon left and nobody serves; others stay. */
+void fkv_lockfile_clear(const char *socket);
+
 #endif

@@ -92,6 +92,7 @@ static int open_segment(struct daemon *d)
 	struct fkv_segment_config sc = {
 		.device = d->owner_fd >= 0,
 		.owner_fd = d->owner_fd,
+		.pinnable = d->cfg.pinnable_puts,
 		.bytes = d->cfg.memory,
 		.huge = d->cfg.huge_pages,
 		.lock = d->cfg.lock_memory,
@@ -400,8 +401,8 @@ static void ready(struct daemon *d)
 	sd_notify(0, "READY=1");
 }
 
-/* Is it the device? For "auto" what can be had, said once. */
-static bool choose_device(const struct fkv_config *cfg)
+/* The device? "auto" becomes what can be had, said once. */
+static bool choose_device(struct fkv_config *cfg)
 {
 	int err;
 
@@ -411,6 +412,7 @@ static bool choose_device(const struct fkv_config *cfg)
 	if (err && err != -ENOENT)
 		fkv_log(FKV_LOG_INFO, "backend: the socket; the device cannot "
 			"be owned: %s", strerror(-err));
+	cfg->backend = err ? FKV_BACKEND_UNIX : FKV_BACKEND_DEVICE;
 	return !err;
 }
 
@@ -440,6 +442,8 @@ static int take_name(struct daemon *d)
 
 	if (choose_device(&d->cfg)) {
 		err = bind_device(d);
+		/* one that nobody serves would be taken for the way in */
+		fkv_lockfile_clear(d->cfg.socket);
 		n = snprintf(d->lock_path, sizeof(d->lock_path),
 			     "%.*s/dev-%s", slash ?
 			     (int)(slash - d->cfg.socket) : 1, slash ?
@@ -462,6 +466,7 @@ static int start(struct daemon *d)
 	    sizeof(d->incarnation))
 		return -EIO;
 	d->clients_max = fkv_preflight_clients();
+	choose_device(&d->cfg);
 	err = fkv_preflight(&d->cfg, d->err, sizeof(d->err));
 	if (!err)
 		err = take_name(d);

@@ -247,7 +247,9 @@ static int check_memlock(const struct fkv_config *cfg, char *err,
 {
 	struct rlimit rl;
 
-	if (cfg->lock_memory != FKV_LOCK_REQUIRED || may_lock_all())
+	/* the device's memory is nobody's to swap */
+	if (cfg->lock_memory != FKV_LOCK_REQUIRED ||
+	    cfg->backend == FKV_BACKEND_DEVICE || may_lock_all())
 		return 0;
 	if (getrlimit(RLIMIT_MEMLOCK, &rl) || rl.rlim_cur >= cfg->memory)
 		return 0;

@@ -50,7 +50,7 @@ BEGIN {
 	system_of["include/fluxonkv.h"] = standard
 	system_of["include/fluxonkv-shm.h"] = standard
 	system_of["daemon/base"] = standard "|^(time|unistd|xxhash|bsd/sys/tree)\\.h$"
-	system_of["daemon/wire"] = pure
+	system_of["daemon/wire"] = pure "|^(sodium|protobuf-c/protobuf-c)\\.h$"
 	system_of["daemon/core"] = pure
 
 	# libraries, and the rooms that may use them
@@ -59,7 +59,8 @@ BEGIN {
 	library["^uv\\.h$"] = "^daemon/(io|svc)$"
 	library["^(yaml|microhttpd)\\.h$|^systemd/"] = "^daemon/svc$"
 	library["^json-c/"] = "^(daemon/svc|tools/(ctl|bench|trace))$"
-	library["^sodium\\.h$"] = "^(daemon/(io|svc)|tools/bench)$"
+	library["^sodium\\.h$"] = "^(daemon/(wire|io|svc)|tools/bench)$"
+	library["^protobuf-c/"] = "^daemon/wire$"
 	library["^xxhash\\.h$"] = "^(daemon/base|tools/lib)$"
 	library["^bsd/"] = "^(daemon/base|tools/lib)$"
 	library["^pthread\\.h$"] = "^(daemon/(io|svc)|tools/(lib|bench))$"

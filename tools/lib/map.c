@@ -35,6 +35,8 @@ void *fkv_map(const struct fkv_mapped *m, int prot)
 	if (mmap(at, m->bytes, prot, MAP_SHARED | MAP_FIXED, m->fd,
 		 (off_t)m->offset) == MAP_FAILED)
 		goto err_unmap;
+	/* a core dump of a client is not of the cache */
+	madvise(at, m->bytes, MADV_DONTDUMP);
 	if (!madvise(at, m->bytes, MADV_DONTFORK))
 		return at;
 

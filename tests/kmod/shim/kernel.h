@@ -80,9 +80,15 @@ void rcu_read_unlock(void);
 
 /* ---- atomic operations ---- */
 
-typedef struct { int counter; } atomic_t;
-typedef struct { long counter; } atomic64_t;
-typedef struct { atomic_t refs; } refcount_t;
+typedef struct {
+	int counter;
+} atomic_t;
+typedef struct {
+	long counter;
+} atomic64_t;
+typedef struct {
+	atomic_t refs;
+} refcount_t;
 struct kref {
 	refcount_t refcount;
 };
@@ -178,7 +184,9 @@ static inline bool test_and_clear_bit(int bit, unsigned long *at)
 
 /* ---- locks; zeroed memory is an open one ---- */
 
-typedef struct { pthread_mutex_t lock; } spinlock_t;
+typedef struct {
+	pthread_mutex_t lock;
+} spinlock_t;
 struct mutex {
 	pthread_mutex_t lock;
 };
@@ -269,10 +277,16 @@ struct file;
 struct vm_area_struct;
 struct vm_fault;
 
-typedef struct { unsigned int val; } kuid_t;
-typedef struct { u64 key[2]; } hsiphash_key_t;
+typedef struct {
+	unsigned int val;
+} kuid_t;
+typedef struct {
+	u64 key[2];
+} hsiphash_key_t;
 typedef unsigned int vm_fault_t;
-typedef struct { char unused; } wait_queue_head_t;
+typedef struct {
+	char unused;
+} wait_queue_head_t;
 struct xarray {
 	char unused;
 };

@@ -387,7 +387,8 @@ static void only_what_is_held_outlives_the_owner(void)
 	await_pinned(4 * MIB);
 	sleep_ms(100);
 	after = available();
-	if (after < before + 50 * MIB)
+	/* each processor keeps some free ones for itself */
+	if (after < before + 20 * MIB)
 		test_fail(__FILE__, __LINE__, "%llu MiB free, %llu before",
 			  after / MIB, before / MIB);
 	CHECK(filled(client.seg + one.offset, one.len, 1));
@@ -395,7 +396,7 @@ static void only_what_is_held_outlives_the_owner(void)
 	EQ(probe_read(client.seg + 2 * MIB), -SIGBUS);
 	EQ(probe_read(client.seg + SEGMENT - 1), -SIGBUS);
 	EQ(probe_write(client.win + put.offset, 1), -SIGBUS);
-	EQ(put_commit(&client, put.id), -EINVAL);
+	EQ(put_commit(&client, put.id), -ENOTCONN);
 	EQ(release(&client, one.id), 0);
 	await_pinned(2 * MIB);
 	EQ(probe_read(client.seg), -SIGBUS);

@@ -77,12 +77,15 @@ static void do_get(struct worker *w, const char *key, u32 i)
 	value_check(w->c.seg + w->held[i].offset, w->held[i].len);
 }
 
-static void do_put(struct worker *w, const char *key, u64 r)
+static void do_put(struct worker *w, u64 r)
 {
 	u64 len = sizeof(struct value) + r % (SLOT - sizeof(struct value));
 	struct fluxonkv_result put;
-	int err = put_begin(&w->c, key, len, &put);
+	char key[16];
+	int err;
 
+	sprintf(key, "key%lu", r % KEYS);
+	err = put_begin(&w->c, key, len, &put);
 	can_be(err);
 	if (err)
 		return;
@@ -126,7 +129,7 @@ static void work_once(struct worker *w)
 	else if (r % 10 < 7)
 		drop(w, (u32)(r / 16 % HELD));
 	else if (r % 10 < 9)
-		do_put(w, key, random_next(&w->seed));
+		do_put(w, random_next(&w->seed));
 	else
 		do_copy(w, random_next(&w->seed));
 }
