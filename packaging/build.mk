@@ -36,7 +36,8 @@ FILES := include/fluxonkv.h:$(INCLUDEDIR)/fluxonkv.h \
 	packaging/systemd/udev.rules:$(UDEVRULESDIR)/60-fluxonkv.rules \
 	packaging/completions/fluxonkv.bash:$(BASHDIR)/fluxonkvctl \
 	packaging/completions/fluxonkv.zsh:$(ZSHDIR)/_fluxonkv \
-	$(foreach d,operations.md install.md fluxonkvd.conf.example,Documentation/$(d):$(DOCDIR)/$(d)) \
+	$(foreach d,operations.md install.md protocol.md threat-model.md \
+		tracing.md fluxonkvd.conf.example,Documentation/$(d):$(DOCDIR)/$(d)) \
 	$(foreach m,$(MAN_PAGES),$(m):$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(notdir $(m)))
 
 # TARGET:LINK. Each call of a page's NAME line has a link to the page.
