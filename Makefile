@@ -75,11 +75,24 @@ check_make = $(MAKE) --no-print-directory \
 
 .PHONY: check
 check:
-	@tests/tools/install-deps check
+	@tests/tools/install-deps check vm
 	$(Q)+$(check_make) all tests
 	$(Q)+$(check_make) SAN=address,undefined all tests
 	$(Q)+$(check_make) SAN=thread all tests
 	$(Q)tests/tools/run-tests build build-address-undefined build-thread
+	$(Q)tests/vm/vm-check build quick
+
+# The kernel module in guests with Debian's kernels, with its tests and a daemon:
+# what check runs of it, all of it, and all under KASAN, lockdep and kmemleak.
+.PHONY: vm-check-quick vm-check vm-check-debug
+vm-check-quick vm-check vm-check-debug:
+	@tests/tools/install-deps check vm
+	$(Q)+$(check_make) all tests
+	$(Q)$($(subst -,_,$@)_run)
+
+vm_check_quick_run = tests/vm/vm-check $(O) quick
+vm_check_run = tests/vm/vm-check $(O) full
+vm_check_debug_run = tests/vm/debug-check $(O)
 
 # Static checks, kept at zero.
 .PHONY: lint

@@ -18,7 +18,9 @@ static bool name_ok(const char *name)
 	if (memchr_inv(name + n, 0, FLUXONKV_NAME_MAX - n))
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (!isalnum(name[i]) && !strchr("._-", name[i]))
+		/* isalnum() alone takes letters of Latin-1 */
+		if (!isascii(name[i]) ||
+		    (!isalnum(name[i]) && !strchr("._-", name[i])))
 			return false;
 	return true;
 }

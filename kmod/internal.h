@@ -191,6 +191,7 @@ struct fkv_instance {
 	kuid_t owner_uid;
 	pid_t owner_pid;
 	bool strict;
+	bool stopped;			/* no client may attach any more */
 	bool dead;
 	u64 lease_until_ns;
 	struct fkv_segment seg;
@@ -401,7 +402,8 @@ struct fkv_release *fkv_release_create(u64 client, u64 id);
 
 /*
  * Born: the reply to a PUT_BEGIN. @refs: the session's table; that reply, until
- * its client has it; a copy in progress. At the last one nobody of us can write to its extent any more.
+ * its client has it; a copy in progress. At the last one nobody of us can write
+ * to its extent any more.
  */
 struct fkv_put {
 	refcount_t refs;

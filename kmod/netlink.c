@@ -7,8 +7,15 @@
 
 #include "internal.h"
 
+/* Who listens may be anybody where the kernel cannot tell: see put_event(). */
+#ifdef GENL_MCAST_CAP_NET_ADMIN
+#define EVENT_FLAGS	GENL_MCAST_CAP_NET_ADMIN
+#else
+#define EVENT_FLAGS	0
+#endif
+
 static const struct genl_multicast_group groups[] = {
-	{ .name = FLUXONKV_GENL_GROUP },
+	{ .name = FLUXONKV_GENL_GROUP, .flags = EVENT_FLAGS },
 };
 
 static struct genl_family family;
@@ -232,13 +239,24 @@ static int dump_holders(struct sk_buff *skb, struct netlink_callback *cb)
 
 /* ---- events ---- */
 
+/* Of clients only their number, unless all who listen may know more. */
+static int put_event(struct sk_buff *skb, struct fkv_instance *inst, u32 event,
+		     struct fkv_session *s)
+{
+	if (nla_put_u32(skb, FLUXONKV_ATTR_EVENT, event))
+		return -EMSGSIZE;
+	if (s && EVENT_FLAGS)
+		return put_client(skb, s);
+	return put_instance(skb, inst) ||
+	       (s && put_u64(skb, FLUXONKV_ATTR_CLIENT, s->id));
+}
+
 /* Lossy: who listens and is late asks again by a dump. */
 void fkv_netlink_event(struct fkv_instance *inst, u32 event,
 		       struct fkv_session *s)
 {
 	struct sk_buff *skb;
 	void *head;
-	int err;
 
 	if (!genl_has_listeners(&family, &init_net, 0))
 		return;
@@ -246,9 +264,7 @@ void fkv_netlink_event(struct fkv_instance *inst, u32 event,
 	if (!skb)
 		return;
 	head = genlmsg_put(skb, 0, 0, &family, 0, FLUXONKV_CMD_EVENT);
-	err = !head || nla_put_u32(skb, FLUXONKV_ATTR_EVENT, event) ||
-	      (s ? put_client(skb, s) : put_instance(skb, inst));
-	if (err) {
+	if (!head || put_event(skb, inst, event, s)) {
 		nlmsg_free(skb);
 		return;
 	}

@@ -105,6 +105,8 @@ static long segment_ready(struct owner *o, struct fluxonkv_segment *a)
 		return -EBADFD;
 	if (a->flags || a->bytes || a->offset)
 		return -EINVAL;
+	if (READ_ONCE(o->inst->stopped))
+		return -EBADFD;
 	if ((u64)atomic64_read(&seg->populated) != seg->nr_chunks)
 		return -EAGAIN;
 	/* pairs with the load of who attaches */
@@ -415,6 +417,7 @@ static long ioctl_clients(struct fkv_instance *inst, void __user *arg)
 
 static long stop(struct fkv_instance *inst)
 {
+	WRITE_ONCE(inst->stopped, true);
 	smp_store_release(&inst->seg.ready, false);
 	return 0;
 }

@@ -141,7 +141,10 @@ static int post(struct fkv_request *req, long *left)
 			break;
 	}
 	if (err) {
+		/* under the lock: claim() may look at it by its cookie */
+		spin_lock(&q->lock);
 		xa_erase(&q->sent, req->cookie);
+		spin_unlock(&q->lock);
 		fkv_request_put(req);
 		return err;
 	}

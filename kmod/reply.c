@@ -74,10 +74,12 @@ static void cross_out(const struct crossed *c, const struct fluxonkv_answer *a)
 	u32 i;
 
 	/* on a fault it keeps what it need not keep */
-	for_each_set_bit(i, c->items, c->nr)
-		if (put_user(0ULL, (u64 __user *)
-			     (at + (size_t)i * c->item_size)))
+	for_each_set_bit(i, c->items, c->nr) {
+		u64 __user *id = (void __user *)(at + (size_t)i * c->item_size);
+
+		if (put_user(0ULL, id))
 			return;
+	}
 }
 
 /* 0, or -EPROTO when an item was refused. */

@@ -25,6 +25,7 @@ struct fkv_engine {
 	size_t kept;			/* first of out: had no memory */
 	uint64_t again_ns;		/* when they are tried again */
 	bool draining;
+	size_t held;			/* retired that the last scan kept */
 	uint64_t now_ns;
 	struct fkv_inbox inbox;
 	uv_timer_t timer, alive, hits, scan;
@@ -277,12 +278,14 @@ static void commands(struct fkv_engine *e)
 static void scan(struct fkv_engine *e)
 {
 	e->front->ops->scan(e->front);
+	e->held = e->front->ops->retired(e->front);
 }
 
+/* Those that readers hold are looked at again with the next batch. */
 static void drain(struct fkv_engine *e)
 {
 	commands(e);
-	while (e->front->ops->retired(e->front) >= FKV_SCAN_BATCH) {
+	while (e->front->ops->retired(e->front) >= e->held + FKV_SCAN_BATCH) {
 		scan(e);
 		if (e->out.n == e->kept)
 			return;

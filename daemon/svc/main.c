@@ -423,7 +423,7 @@ static int bind_device(struct daemon *d)
 		.incarnation = d->incarnation,
 		.client_cap = d->cfg.client_pinned_bytes,
 		.uid_cap = d->cfg.uid_pinned_bytes,
-		.clients_max = FKV_CLIENTS_MAX,
+		.clients_max = d->clients_max,
 		.strict = d->cfg.strict_reads,
 	};
 	int fd = fkv_kdev_bind(&kc, d->err, sizeof(d->err));
@@ -465,8 +465,9 @@ static int start(struct daemon *d)
 	if (getrandom(&d->incarnation, sizeof(d->incarnation), 0) !=
 	    sizeof(d->incarnation))
 		return -EIO;
-	d->clients_max = fkv_preflight_clients();
-	choose_device(&d->cfg);
+	/* a client of the device costs no descriptor */
+	d->clients_max = choose_device(&d->cfg) ? FKV_CLIENTS_MAX :
+		fkv_preflight_clients();
 	err = fkv_preflight(&d->cfg, d->err, sizeof(d->err));
 	if (!err)
 		err = take_name(d);

@@ -318,15 +318,14 @@ static void nonce(uint64_t n, uint8_t ret[12])
 	fkv_put64(ret + 4, n);
 }
 
-void fkv_auth_seal(struct fkv_auth *a, const void *data, size_t len,
-		   uint8_t *out)
+void fkv_auth_seal(struct fkv_auth *a, uint8_t *frame, size_t len)
 {
 	uint8_t n[12];
 
 	fkv_assert(a->state == FKV_AUTH_OPEN && a->tx_n < UINT64_MAX);
 	nonce(a->tx_n++, n);
-	crypto_aead_chacha20poly1305_ietf_encrypt(out, NULL, data, len, NULL, 0,
-						  NULL, n, a->tx_key);
+	crypto_aead_chacha20poly1305_ietf_encrypt(frame, NULL, frame, len, NULL,
+						  0, NULL, n, a->tx_key);
 }
 
 int fkv_auth_open(struct fkv_auth *a, uint8_t *frame, size_t len,

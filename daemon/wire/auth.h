@@ -109,9 +109,8 @@ int fkv_auth_init(struct fkv_auth *a, const struct fkv_auth_self *self,
 int fkv_auth_input(struct fkv_auth *a, const void *data, size_t len,
 		   struct fkv_auth_out *out, const char **why);
 
-/* @out has room for @len + FKV_AUTH_SEAL bytes and does not overlap. */
-void fkv_auth_seal(struct fkv_auth *a, const void *data, size_t len,
-		   uint8_t *out);
+/* Seal @len bytes in place; behind them is room for FKV_AUTH_SEAL more. */
+void fkv_auth_seal(struct fkv_auth *a, uint8_t *frame, size_t len);
 
 /* The plain bytes of a frame, in place. 0 or -EBADMSG: close the connection. */
 int fkv_auth_open(struct fkv_auth *a, uint8_t *frame, size_t len,

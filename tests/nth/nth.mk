@@ -22,9 +22,10 @@ NTH_WITH_lib := $(LIB_OBJ)
 $(O)/tests/nth/%.o: BASE_CFLAGS += -fno-builtin -Itests
 
 # A thread allocates before its sanitizer knows it: what stands before malloc
-# must not be the sanitizer's.
+# must not be the sanitizer's, nor what stands before calls of the system.
 ifneq ($(findstring thread,$(SAN)),)
-$(NTH_OBJ): BASE_CFLAGS := $(filter-out -fsanitize=%,$(BASE_CFLAGS)) \
+$(NTH_OBJ) $(call obj,tests/nth/failcalls.c): BASE_CFLAGS := \
+	$(filter-out -fsanitize=%,$(BASE_CFLAGS)) \
 	-DNTH_SANITIZED -fno-builtin -Itests
 endif
 

@@ -213,6 +213,8 @@ static void forget(struct sim *s)
 		s->tick_for[i] = 0;
 	}
 	s->nr_persists = 0;
+	/* one that was put off to the end of a freeze may come much later */
+	s->scan_armed = false;
 	s->exposed = s->told_pins = s->refused = s->late = 0;
 	s->full_ns = s->woke_ns = s->now_ns;
 }

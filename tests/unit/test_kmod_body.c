@@ -169,9 +169,9 @@ START_TEST(header_fields_have_limits)
 	req->nr = 1;
 	req->item_size = ITEM_MAX;
 	ck_assert_int_eq(open_body(), 0);
-	req->item_size++;
+	req->item_size += 8;
 	ck_assert_int_eq(open_body(), -EINVAL);
-	req->item_size = UINT32_MAX;
+	req->item_size = UINT32_MAX - 7;
 	ck_assert_int_eq(open_body(), -EINVAL);
 	req->item_size = sizeof(struct fluxonkv_item);
 	req->arg = 1ULL << 63;
@@ -367,7 +367,10 @@ START_TEST(wrong_item_does_not_hide_the_next)
 }
 END_TEST
 
-/* The faster way to the keys of a GET, in memory of just that size. */
+/*
+ * The faster way to the keys of a GET, in memory of just that size. Tens of
+ * thousands of times: ck_assert() writes to a file each time.
+ */
 static void check_key_is_the_same(void)
 {
 	struct fkv_cursor slow, fast;
@@ -383,12 +386,12 @@ static void check_key_is_the_same(void)
 		err = fkv_body_next(&slow, &it, &key, &status);
 		fast_err = fkv_body_key(&fast, &fast_key, &key_len,
 					&fast_status);
-		ck_assert_int_eq(err, fast_err);
-		ck_assert_int_eq(status, fast_status);
-		ck_assert_ptr_eq(key, fast_key);
-		ck_assert(err || key_len == it.key_len);
-		ck_assert(err || (slow.at == fast.at &&
-				  slow.left == fast.left));
+		shim_assert(err == fast_err);
+		shim_assert(status == fast_status);
+		shim_assert(key == fast_key);
+		shim_assert(err || key_len == it.key_len);
+		shim_assert(err || slow.at == fast.at);
+		shim_assert(err || slow.left == fast.left);
 	}
 	free(body);
 }

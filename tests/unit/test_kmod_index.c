@@ -224,6 +224,8 @@ START_TEST(evict_takes_only_what_nobody_holds)
 	ck_assert_int_eq(fake_evict(&f, "k", 6), -ENOENT);
 	ck_assert_int_eq(fake_evict(&f, "j", 5), -ENOENT);
 	ck_assert_int_eq(fake_evict(&f, "k", 5), FLUXONKV_QUIET);
+	/* who found it before gets no reference now; its memory is late */
+	ck_assert_int_eq(atomic_read(&e->refs), 0);
 	ck_assert_int_eq(fake_evict(&f, "k", 5), -ENOENT);
 	ck_assert(!fake_live(&f, 0));
 	expect_nothing();
@@ -282,7 +284,13 @@ START_TEST(reply_over_another_extent_is_refused)
 		{ 6, 2, 2 }, { 5, 2, 1 }, { 5, 3, 1 }, { 5, 1, 2 },
 		{ 5, 0, 9 },
 	};
-	struct fkv_extent put = { .first = 20, .last = 20 };
+	/* of a put, whatever lies around it */
+	struct fkv_entry put = {
+		.extent = { .first = 20, .last = 20 },
+		.refs = { 1 },
+		.offset = 20 * PAGE_SIZE,
+		.len = PAGE_SIZE,
+	};
 	int err;
 
 	ck_assert_int_eq(fake_publish(&f, "k", 5, 2, 2), 0);
@@ -293,10 +301,10 @@ START_TEST(reply_over_another_extent_is_refused)
 		ck_assert_int_eq(atomic64_read(&f.inst.overlaps), i + 1);
 	}
 	/* one of an open put has no version */
-	ck_assert_int_eq(fkv_extent_add(&f.inst.seg.extents, &put), 0);
+	ck_assert_int_eq(fkv_extent_add(&f.inst.seg.extents, &put.extent), 0);
 	ck_assert_ptr_null(fake_given(&f, 0, 20, 1, &err));
 	ck_assert_int_eq(err, -EBUSY);
-	fkv_extent_del(&f.inst.seg.extents, &put);
+	fkv_extent_del(&f.inst.seg.extents, &put.extent);
 }
 END_TEST
 
@@ -413,6 +421,23 @@ START_TEST(hits_are_told_once)
 }
 END_TEST
 
+/* M4: both saw that it was not listed */
+START_TEST(hits_of_two_at_once_list_it_once)
+{
+	struct fluxonkv_hit got[4];
+	struct fkv_entry *e;
+
+	ck_assert_int_eq(fake_publish(&f, "a", 1, 0, 1), 0);
+	hit("a", 1);
+	e = fake_get(&f, "a");
+	fkv_index_list(e);
+	ck_assert_int_eq(refcount_read(&e->uses), 2);
+	fkv_entry_put(e);
+	ck_assert_uint_eq(fkv_index_hits(&f.inst, got, 4), 1);
+	ck_assert_uint_eq(fkv_index_hits(&f.inst, got, 4), 0);
+}
+END_TEST
+
 /* M4 */
 START_TEST(hits_that_do_not_fit_are_told_later)
 {
@@ -436,6 +461,10 @@ START_TEST(hits_that_do_not_fit_are_told_later)
 			ck_assert_uint_eq(got[n].hits, got[n].cookie + 1);
 		}
 	}
+	hit("0", 1);
+	hit("1", 1);
+	ck_assert_uint_eq(fkv_index_hits(&f.inst, got, 1), 1);
+	/* and fake_down() finds that the other one is dropped */
 }
 END_TEST
 
@@ -532,6 +561,7 @@ int main(void)
 	tcase_add_test(tc, reply_meets_a_publish_that_fails);
 	tcase_add_test(tc, reply_takes_the_place_of_an_entry_at_its_end);
 	tcase_add_test(tc, hits_are_told_once);
+	tcase_add_test(tc, hits_of_two_at_once_list_it_once);
 	tcase_add_test(tc, hits_that_do_not_fit_are_told_later);
 	tcase_add_test(tc, hits_of_what_is_gone_are_not_told);
 	tcase_add_test(tc, life_of_an_entry_without_memory);

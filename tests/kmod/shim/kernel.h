@@ -184,6 +184,11 @@ static inline bool test_and_clear_bit(int bit, unsigned long *at)
 
 /* ---- locks; zeroed memory is an open one ---- */
 
+/* For clang's -Wthread-safety, when lint looks at it. */
+#ifndef FKV_LOCKS
+#define FKV_LOCKS(x)
+#endif
+
 typedef struct {
 	pthread_mutex_t lock;
 } spinlock_t;
@@ -200,12 +205,14 @@ static inline void spin_lock_init(spinlock_t *l)
 }
 
 static inline void spin_lock(spinlock_t *l)
+	FKV_LOCKS(acquire_capability(l->lock))
 {
 	shim_atomic++;
 	pthread_mutex_lock(&l->lock);
 }
 
 static inline void spin_unlock(spinlock_t *l)
+	FKV_LOCKS(release_capability(l->lock))
 {
 	pthread_mutex_unlock(&l->lock);
 	shim_atomic--;
@@ -217,12 +224,14 @@ static inline void mutex_init(struct mutex *m)
 }
 
 static inline void mutex_lock(struct mutex *m)
+	FKV_LOCKS(acquire_capability(m->lock))
 {
 	shim_may_sleep();
 	pthread_mutex_lock(&m->lock);
 }
 
 static inline void mutex_unlock(struct mutex *m)
+	FKV_LOCKS(release_capability(m->lock))
 {
 	pthread_mutex_unlock(&m->lock);
 }
@@ -244,7 +253,7 @@ struct llist_head {
 #define init_llist_head(h)	((h)->first = NULL)
 #define llist_entry(p, type, member) container_of(p, type, member)
 #define llist_for_each_entry_safe(e, after, at, member)			\
-	for (; (at) && ((e) = llist_entry(at, __typeof__(*(e)), member),	\
+	for (; (at) && ((e) = llist_entry(at, __typeof__(*(e)), member), \
 			(after) = (void *)(at)->next, true);		\
 	     (at) = (void *)(after))
 

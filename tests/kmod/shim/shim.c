@@ -202,7 +202,8 @@ void rhashtable_walk_start(struct rhashtable_iter *it)
 	rcu_read_lock();
 	if (!it->p)
 		return;
-	for (at = follow(&it->ht->chains[it->slot]); at; at = follow(&at->next)) {
+	at = follow(&it->ht->chains[it->slot]);
+	for (; at; at = follow(&at->next)) {
 		skip++;
 		if (at == it->p) {
 			it->skip = skip;

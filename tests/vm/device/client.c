@@ -96,7 +96,7 @@ int call_many(int fd, u16 op, const struct item *it, u32 n,
 	      struct fluxonkv_result *res)
 {
 	static __thread u8 body[65536];
-	u32 size = body_build(body, op, it, n, 10 * SEC_NS);
+	u32 size = body_build(body, op, it, n, 30 * SEC_NS);
 
 	return call_raw(fd, body, size, res, n);
 }

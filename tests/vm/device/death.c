@@ -240,7 +240,7 @@ static void send_fd(int to, int fd)
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
-	} control = { };
+	} control = {};
 	struct iovec iov = { .iov_base = (char[]){ 'f' }, .iov_len = 1 };
 	struct msghdr m = {
 		.msg_iov = &iov,
@@ -317,37 +317,36 @@ static void owner_kill(pid_t pid)
 struct waiter {
 	pthread_t thread;
 	int err;
-	u64 ns;
+	u64 ended_ns;
 };
 
 static void *waiter(void *arg)
 {
 	struct waiter *w = arg;
 	struct fluxonkv_result res;
-	u64 began = now_ns();
 
 	w->err = get(&client, "wait", &res);
-	w->ns = now_ns() - began;
+	w->ended_ns = now_ns();
 	return NULL;
 }
 
 static void waiting_calls_hear_of_the_owners_death(void)
 {
-	struct waiter w[300] = { };
+	struct waiter w[300] = {};
 	struct fluxonkv_result res;
 	pid_t pid = owner_process();
+	u64 killed_ns;
 
 	client_start(&client, NAME);
 	for (u32 i = 0; i < ARRAY_SIZE(w); i++)
 		CHECK(!pthread_create(&w[i].thread, NULL, waiter, &w[i]));
 	sleep_ms(500);
 	owner_kill(pid);
+	killed_ns = now_ns();
 	for (u32 i = 0; i < ARRAY_SIZE(w); i++) {
 		pthread_join(w[i].thread, NULL);
 		EQ(w[i].err, -ENOTCONN);
-		if (w[i].ns > 9 * SEC_NS)
-			test_fail(__FILE__, __LINE__, "%u waited %lu ms", i,
-				  w[i].ns / 1000000);
+		CHECK(w[i].ended_ns < killed_ns + 5 * SEC_NS);
 	}
 	EQ(get(&client, "one", &res), -ENOTCONN);
 	EQ(put_begin(&client, "p", 1, &res), -ENOTCONN);

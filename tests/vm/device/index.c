@@ -152,7 +152,7 @@ static void put_ends_once(void)
 
 static void batches_answer_each_item(void)
 {
-	struct item it[300] = { };
+	struct item it[300] = {};
 	struct fluxonkv_result res[300];
 	static char keys[300][16];
 	struct client c;
@@ -238,7 +238,7 @@ static void retired_extent_is_free_when_quiet(void)
 	EQ(get(&c, "a", &res), 0);
 	EQ(get(&c, "a", &more), 0);
 	EQ(owner_retire(&owner, "a", 10), FLUXONKV_HELD);
-	EQ(get(&c, "a", &(struct fluxonkv_result){ }), -ENOENT);
+	EQ(get(&c, "a", &(struct fluxonkv_result){}), -ENOENT);
 	EQ(owner_publish(&owner, "a", 0, PAGE, 11), -EBUSY);
 	EQ(release(&c, res.id), 0);
 	EQ(owner_publish(&owner, "a", 0, PAGE, 11), -EBUSY);
@@ -261,7 +261,7 @@ static void evict_spares_what_is_held(void)
 	EQ(owner_evict(&owner, "b", 7), -ENOENT);
 	EQ(get(&c, "a", &res), 0);
 	EQ(owner_evict(&owner, "a", 7), -EBUSY);
-	EQ(get(&c, "a", &(struct fluxonkv_result){ }), 0);
+	EQ(get(&c, "a", &(struct fluxonkv_result){}), 0);
 	EQ(release(&c, res.id), 0);
 	EQ(owner_evict(&owner, "a", 7), -EBUSY);
 	client_stop(&c);
@@ -408,7 +408,7 @@ static void uid_cap_counts_all_files_of_a_user(void)
 		CHECK(!seteuid(0));
 		third.fd = client_node();
 		CHECK(!seteuid(1234));
-		EQ(attach(third.fd, NAME, &(struct fluxonkv_attach){ }), 0);
+		EQ(attach(third.fd, NAME, &(struct fluxonkv_attach){}), 0);
 		EQ(get(&third, "a", &res), 0);
 		EQ(get(&third, "a", &res), 0);
 		EQ(get(&third, "a", &res), -EDQUOT);

@@ -211,15 +211,17 @@ static int end_put(struct owner *o, u64 put)
 	return 0;
 }
 
-static int do_item(struct owner *o, u64 client, u16 op,
+static int do_item(struct owner *o, const struct fluxonkv_message *m,
 		   const struct fluxonkv_item *it, const char *key,
 		   struct fluxonkv_result *res)
 {
-	switch (op) {
+	const struct fluxonkv_req *q = (const void *)(m + 1);
+
+	switch (q->op) {
 	case FLUXONKV_OP_GET:
 		return -ENOENT;
 	case FLUXONKV_OP_PUT_BEGIN:
-		return begin(o, client, key, it, res);
+		return begin(o, m->client, key, it, res);
 	case FLUXONKV_OP_PUT_COMMIT:
 		return commit(o, it, res);
 	case FLUXONKV_OP_PUT_ABORT:
@@ -252,7 +254,7 @@ static void answer(struct owner *o, struct fluxonkv_message *m)
 		at += sizeof(*it);
 		memcpy(key, at, it->key_len);
 		at += (it->key_len + 7) & ~7U;
-		res[i].status = do_item(o, m->client, q->op, it, key, &res[i]);
+		res[i].status = do_item(o, m, it, key, &res[i]);
 	}
 	size = (u32)(sizeof(*r) + q->nr * sizeof(*res));
 	owner_reply(o, m->cookie, out, size);

@@ -103,7 +103,7 @@ static u64 open_puts(void)
 
 static void shut_extent_returns_when_the_copier_left(void)
 {
-	struct copy c = { };
+	struct copy c = {};
 	struct stalled s;
 
 	start();
@@ -227,7 +227,7 @@ static bool pinned_is(void *arg)
 static void dead_owners_chunk_stays_while_copied_to(void)
 {
 	u64 one = 2 * MIB, two = 2 * MIB + SEGMENT, none = 0;
-	struct copy c = { };
+	struct copy c = {};
 	struct stalled s;
 	pid_t pid, next;
 
