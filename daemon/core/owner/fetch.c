@@ -275,6 +275,12 @@ static void revoke(struct fkv_owner *o, struct fkv_fetch *f, bool drop,
 
 	msg->op = f->op.id;
 	msg->drop = drop;
+	/*
+	 * The version may end with its last copy, and nobody will say so: no
+	 * get may join another fetch that still reads it.
+	 */
+	if (drop)
+		fkv_fetch_retire(o, f->key, f->put_id);
 	again(o, f, out);
 }
 
