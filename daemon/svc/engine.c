@@ -9,6 +9,8 @@
 
 #define HITS_TICK_MS	100
 #define SCAN_TICK_MS	1
+#define SCAN_TICK_MAX	64	/* while what is held stays held */
+#define WAITED_FOR_NS	(3 * FKV_MS)	/* the master polls: room is wanted */
 
 /* Outputs that one step has at most. */
 #define OUT_STEP	(4 * (size_t)FKV_BATCH_MAX)
@@ -30,7 +32,7 @@ struct fkv_engine {
 	struct fkv_inbox inbox;
 	uv_timer_t timer, alive, hits, scan;
 	uint64_t timer_at;
-	bool scan_armed;
+	unsigned int scan_ms, armed_ms;	/* armed_ms 0: it is not */
 	struct fkv_notice notice;
 	struct fkv_histogram latency[FKV_LAT_NR];
 };
@@ -346,15 +348,37 @@ static void tick(struct fkv_engine *e)
 static void on_scan_timer(uv_timer_t *t)
 {
 	struct fkv_engine *e = t->data;
+	size_t before = e->front->ops->retired(e->front);
 
-	e->scan_armed = false;
+	e->armed_ms = 0;
 	now(e);
 	e->draining = true;
 	scan(e);
 	drain(e);
 	e->draining = false;
+	if (e->held < before)
+		e->scan_ms = SCAN_TICK_MS;
+	else if (e->scan_ms < SCAN_TICK_MAX)
+		e->scan_ms *= 2;
 	arm(e);
 }
+
+/* Soon when something is new or room is wanted, else ever more rarely. */
+static void arm_scan(struct fkv_engine *e)
+{
+	size_t n = e->front->ops->retired(e->front);
+
+	if (!n)
+		return;
+	if (n > e->held ||
+	    fkv_master_deadline(e->master) < e->now_ns + WAITED_FOR_NS)
+		e->scan_ms = SCAN_TICK_MS;
+	if (e->armed_ms && e->armed_ms <= e->scan_ms)
+		return;
+	e->armed_ms = e->scan_ms;
+	uv_timer_start(&e->scan, on_scan_timer, e->scan_ms, 0);
+}
+
 
 static void on_timer(uv_timer_t *t)
 {
@@ -383,10 +407,7 @@ static void arm(struct fkv_engine *e)
 	if (due(e) <= e->now_ns)
 		tick(e);
 	next = due(e);
-	if (!e->scan_armed && e->front->ops->retired(e->front)) {
-		e->scan_armed = true;
-		uv_timer_start(&e->scan, on_scan_timer, SCAN_TICK_MS, 0);
-	}
+	arm_scan(e);
 	if (next == e->timer_at)
 		return;
 	e->timer_at = next;
@@ -593,6 +614,7 @@ int fkv_engine_create(const struct fkv_engine_config *ec,
 		return -ENOMEM;
 	e->ec = *ec;
 	e->timer_at = FKV_NEVER;
+	e->scan_ms = SCAN_TICK_MS;
 	fkv_notice_init(&e->notice, ec->nr_devices);
 	fkv_inbox_init(&e->inbox);
 	e->inbox.devices = ec->devices;

@@ -141,7 +141,8 @@ void fkv_master_get_done(struct fkv_master *m, struct fkv_msg *msg,
 void fkv_master_get_revoke(struct fkv_master *m, struct fkv_msg *msg);
 
 /* reclaim.c: eviction, persists, waiters */
-void fkv_master_serve(struct fkv_master *m, struct fkv_out *out);
+void fkv_master_serve(struct fkv_master *m, uint64_t now_ns,
+		      struct fkv_out *out);
 void fkv_master_persist(struct fkv_master *m, struct fkv_extent *x,
 			struct fkv_out *out);
 void fkv_master_persist_end(struct fkv_master *m, struct fkv_msg *msg,

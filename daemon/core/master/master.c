@@ -205,7 +205,7 @@ void fkv_master_step(struct fkv_master *m, uint64_t now_ns,
 	if (!step_calls(m, now_ns, msg, out))
 		step_replicas(m, msg, out);
 	fkv_msg_done(msg);
-	fkv_master_serve(m, out);
+	fkv_master_serve(m, now_ns, out);
 	if (!m->space.waiting)
 		m->poll_ns = FKV_NEVER;
 	else if (m->poll_ns == FKV_NEVER)
@@ -236,7 +236,7 @@ void fkv_master_tick(struct fkv_master *m, uint64_t now_ns,
 	fkv_space_ask_again(&m->space);
 	while ((t = fkv_timers_due(&m->timers, now_ns)))
 		expire(m, fkv_container_of(t, struct fkv_mop, timer), out);
-	fkv_master_serve(m, out);
+	fkv_master_serve(m, now_ns, out);
 	m->poll_ns = m->space.waiting ? now_ns + POLL_NS : FKV_NEVER;
 }
 
@@ -284,6 +284,7 @@ static void check_routes(const struct fkv_master *m)
 static void check_extents(const struct fkv_master *m)
 {
 	uint64_t cause[FKV_CAUSE_NR] = { 0 }, evicting = 0, pos = 0, used = 0;
+	uint32_t asked = 0;
 	struct fkv_node *n = NULL;
 
 	while ((n = fkv_table_walk(&m->extents, &pos, n))) {
@@ -293,11 +294,13 @@ static void check_extents(const struct fkv_master *m)
 		used += x->bytes;
 		cause[x->cause] += x->bytes;
 		evicting += x->evicting || x->backing ? x->bytes : 0;
+		asked += x->evicting;
 		fkv_assert(x->cause != FKV_CAUSE_HELD || x->refs);
 		fkv_assert(x->cause != FKV_CAUSE_HELD || !x->route);
 	}
 	fkv_assert(used == fkv_extents_used_bytes(&m->space.extents));
 	fkv_assert(evicting == m->space.evicting_bytes);
+	fkv_assert(asked == m->space.asked);
 	for (int c = 0; c < FKV_CAUSE_NR; c++)
 		fkv_assert(cause[c] == m->space.cause_bytes[c]);
 }

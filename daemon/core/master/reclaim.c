@@ -8,6 +8,14 @@
  */
 #include "core/master/internal.h"
 
+/*
+ * What is asked of the owner at once, and what is evicted in one step of the
+ * clock: outputs are bounded by the first, and others are served meanwhile by
+ * the second.
+ */
+#define ASKED_MAX	1024u
+#define BURST_MAX	4096u
+
 void fkv_master_persist(struct fkv_master *m, struct fkv_extent *x,
 			struct fkv_out *out)
 {
@@ -54,6 +62,7 @@ static void ask(struct fkv_master *m, struct fkv_extent *x,
 
 	x->evicting = true;
 	x->given_again = false;
+	m->space.asked++;
 	m->space.evicting_bytes += x->bytes;
 	fkv_extent_update(x);
 	msg->extent = x->handle;
@@ -87,9 +96,15 @@ static bool wants_backing(const struct fkv_master *m,
 	       !x->route->changing && m->space.persisting < FKV_WRITES_MAX;
 }
 
+static bool may_evict(const struct fkv_space *s)
+{
+	return s->asked < ASKED_MAX && s->burst < BURST_MAX;
+}
+
 static void evict_one(struct fkv_master *m, struct fkv_extent *x,
 		      struct fkv_out *out)
 {
+	m->space.burst++;
 	if (wants_backing(m, x))
 		back_first(m, x, out);
 	else if (x->refs)
@@ -114,7 +129,7 @@ static bool reclaim(struct fkv_master *m, struct fkv_out *out)
 	struct fkv_lfu_cursor cursor = { 0 };
 	uint64_t before = fkv_extents_free_bytes(&s->extents);
 
-	while (s->budget && fkv_space_pressure(s)) {
+	while (s->budget && may_evict(s) && fkv_space_pressure(s)) {
 		struct fkv_lfu_item *it = fkv_lfu_victim(&s->lfu, &cursor);
 		struct fkv_extent *x;
 
@@ -207,7 +222,7 @@ static bool empty_window(struct fkv_master *m, struct fkv_out *out)
 	struct fkv_extent *x, *next;
 	struct fkv_window window;
 
-	if (!s->hole_wanted || fkv_space_coming(s) ||
+	if (!s->hole_wanted || fkv_space_coming(s) || !may_evict(s) ||
 	    w->windows >= FKV_WINDOW_TRIES ||
 	    fkv_extents_free_bytes(&s->extents) < s->hole_wanted)
 		return false;
@@ -217,16 +232,23 @@ static bool empty_window(struct fkv_master *m, struct fkv_out *out)
 		return true;
 	}
 	m->stats.windows++;
-	for (x = window.first; x; x = next) {
+	for (x = window.first; x && may_evict(s); x = next) {
 		next = x == window.last ? NULL : fkv_extent_next(x);
 		evict_one(m, x, out);
 	}
+	/* the rest of it comes next, and is no other try */
+	if (x)
+		w->windows--;
 	return true;
 }
 
 /* Room to waiters, from victims if need be. After every step. */
-void fkv_master_serve(struct fkv_master *m, struct fkv_out *out)
+void fkv_master_serve(struct fkv_master *m, uint64_t now_ns,
+		      struct fkv_out *out)
 {
+	if (now_ns != m->space.burst_ns)
+		m->space.burst = 0;
+	m->space.burst_ns = now_ns;
 	do {
 		m->space.hole_wanted = 0;
 		m->space.hole_waiter = NULL;
@@ -249,6 +271,7 @@ void fkv_master_evicted(struct fkv_master *m, struct fkv_msg *msg)
 		return;
 	}
 	x->evicting = false;
+	m->space.asked--;
 	m->space.evicting_bytes -= x->bytes;
 	if (msg->res == FKV_EVICT_OK)
 		fkv_space_new_round(&m->space);

@@ -197,6 +197,7 @@ void fkv_extent_free(struct fkv_extent *x)
 	s->cause_bytes[x->cause] -= x->bytes;
 	if (x->evicting || x->backing)
 		s->evicting_bytes -= x->bytes;
+	s->asked -= x->evicting;
 	fkv_space_unmap(s, x);
 	if (x->bytes)
 		fkv_extents_free(&s->extents, x->offset, x->bytes);

@@ -92,6 +92,9 @@ struct fkv_space {
 	uint64_t evicting_bytes;
 	uint64_t backing_bytes;		/* of these: wait for a persist */
 	uint32_t persisting;		/* evictions that wait for a persist */
+	uint32_t asked;			/* evictions that wait for an answer */
+	uint32_t burst;			/* evictions at the instant of burst_ns */
+	uint64_t burst_ns;
 	uint32_t waiting;
 	uint32_t budget;		/* victims left to try in this round */
 	uint64_t hole_wanted;		/* bytes that a head waiter lacks */
