@@ -87,6 +87,8 @@ static void on_timer(uv_timer_t *h)
 
 	if (now > r->due_ns && now - r->due_ns > STALL_NS)
 		conns_are_heard(r, now);
+	/* it runs no more, even if it was early and nothing is due */
+	r->due_ns = 0;
 	while ((t = fkv_timers_due(&r->timers, now)))
 		timer_due(r, t, now);
 	fkv_rpc_arm(r);
@@ -202,12 +204,13 @@ int fkv_rpc_address(const char *text, struct sockaddr_storage *ret)
 
 static bool is_loopback(const struct sockaddr *sa)
 {
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)sa;
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)sa;
+
 	if (sa->sa_family == AF_INET)
-		return ntohl(((const struct sockaddr_in *)sa)->sin_addr.s_addr)
-			>> 24 == 127;
+		return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
 	return sa->sa_family == AF_INET6 &&
-	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)sa)
-				    ->sin6_addr);
+	       IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
 static int may_meet(const struct fkv_rpc *r, const struct sockaddr *sa)

@@ -101,7 +101,7 @@ struct fkv_rpc {
 	uv_tcp_t listener;
 	uv_timer_t timer;
 	uint32_t handles;		/* that are not closed */
-	uint64_t due_ns;		/* when the timer is to run */
+	uint64_t due_ns;		/* when the timer is to run; 0: not set */
 	struct fkv_timers timers;
 	struct fkv_rpc_peers peers;
 	TAILQ_HEAD(, fkv_rpc_conn) strangers;

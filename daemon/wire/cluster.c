@@ -516,13 +516,18 @@ static int kind_decode(const Fkv__Pb__Message *pb, uint64_t now_ns,
 	return 0;
 }
 
-static int unpack_error(const struct fkv_pool *pool, const char **why)
+static int pool_error(const struct fkv_pool *pool, const char **why)
 {
-	if (pool->failed)
-		return fkv_wrong(why, -ENOMEM, "out of memory");
 	if (pool->over)
 		return fkv_wrong(why, -E2BIG, "a message that unpacks to more "
 				 "than it may");
+	return fkv_wrong(why, -ENOMEM, "out of memory");
+}
+
+static int unpack_error(const struct fkv_pool *pool, const char **why)
+{
+	if (pool->failed || pool->over)
+		return pool_error(pool, why);
 	return fkv_wrong(why, -EPROTO, "not a protobuf message");
 }
 
@@ -546,6 +551,9 @@ int fkv_cluster_decode(const void *data, size_t size, uint64_t now_ns,
 		   unpack_error(m.pool, why);
 	if (!err)
 		err = check(&m, why);
+	/* there was memory, but not for so much of one message */
+	if (err == -ENOMEM)
+		err = pool_error(m.pool, why);
 	if (err) {
 		fkv_cluster_msg_done(&m);
 		return err;

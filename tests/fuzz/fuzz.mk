@@ -16,6 +16,10 @@ FUZZ_HASH := $(addprefix daemon/base/,base.c hash.c hash_avx2.c)
 FUZZ_CONFIG := daemon/svc/config.c daemon/base/size.c daemon/base/base.c \
 	tests/fuzz/settings.c
 FUZZ_SRC_args := $(FUZZ_CONFIG) daemon/svc/args.c tests/fuzz/memfile.c
+FUZZ_SRC_auth := daemon/base/base.c daemon/wire/auth.c
+FUZZ_SRC_cluster := $(FUZZ_HASH) $(addprefix daemon/,base/key.c wire/cluster.c \
+	wire/cluster_core.c wire/msg.c wire/pool.c wire/request.c) \
+	$(CLUSTER_PB).c
 FUZZ_SRC_config := $(FUZZ_CONFIG)
 FUZZ_SRC_escape := tools/ctl/escape.c tools/ctl/table.c
 FUZZ_SRC_http := daemon/svc/http.c daemon/base/base.c
@@ -24,9 +28,12 @@ FUZZ_SRC_ondisk := $(FUZZ_HASH) daemon/core/ssd/ondisk.c
 FUZZ_SRC_reply := tools/lib/body.c tools/lib/errors.c
 FUZZ_SRC_request := $(FUZZ_HASH) daemon/base/key.c daemon/wire/request.c \
 	tools/lib/body.c tools/lib/errors.c
+FUZZ_SRC_session := daemon/base/base.c daemon/wire/session.c
 FUZZ_SRC_trace := tools/bench/requests.c tests/fuzz/memfile.c
 
 FUZZ_LIBS_args := -lyaml -Wl,--wrap=fopen
+FUZZ_LIBS_auth := -lsodium
+FUZZ_LIBS_cluster := -lprotobuf-c
 FUZZ_LIBS_config := -lyaml
 FUZZ_LIBS_escape := -ljson-c
 FUZZ_LIBS_http := -lpthread -Wl,--wrap=pthread_cond_timedwait
@@ -34,6 +41,8 @@ FUZZ_LIBS_trace := -ljson-c -lm -Wl,--wrap=fopen
 
 # Texts are long where they are interesting, blocks are 4 KiB.
 FUZZ_LEN_args := 512
+FUZZ_LEN_auth := 2048
+FUZZ_LEN_cluster := 4096
 FUZZ_LEN_config := 2048
 FUZZ_LEN_escape := 1024
 FUZZ_LEN_http := 512
@@ -41,12 +50,13 @@ FUZZ_LEN_kbody := 4096
 FUZZ_LEN_ondisk := 4097
 FUZZ_LEN_reply := 4096
 FUZZ_LEN_request := 4096
+FUZZ_LEN_session := 2048
 FUZZ_LEN_trace := 2048
 
 FUZZ_DICT = $(addprefix -dict=$(CURDIR)/,$(wildcard tests/fuzz/dict/$(1).dict))
 
 # obj of a directory: the same sources, compiled for libFuzzer
-fuzz_obj = $(patsubst %.c,$(O)/fuzz/obj/%.o,$(1))
+fuzz_obj = $(patsubst %.c,$(O)/fuzz/obj/%.o,$(patsubst $(O)/%,%,$(1)))
 
 define FUZZ_RULE
 $(O)/fuzz/fuzz_$(1): $(call fuzz_obj,tests/fuzz/fuzz_$(1).c $(FUZZ_SRC_$(1)))
@@ -71,6 +81,10 @@ fuzz-$(1): $(O)/fuzz/fuzz_$(1)
 	@tail -n 8 $(O)/fuzz/log-$(1) | sed -n 's/^stat::/  /p'
 endef
 $(foreach n,$(FUZZ_NAMES),$(eval $(call FUZZ_RULE,$(n))))
+
+$(O)/fuzz/obj/gen/%.o: $(O)/gen/%.c
+	@mkdir -p $(@D)
+	$(call say,FUZZCC,$@)$(FUZZ_CC) $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
 
 $(O)/fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)

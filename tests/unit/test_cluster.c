@@ -442,6 +442,7 @@ static int pack_and_decode(void)
 
 static void pb_batch(Fkv__Pb__CoreType type)
 {
+	static uint8_t one_key[1] = { 'k' };
 	static Fkv__Pb__Batch b;
 	static Fkv__Pb__Core *list[1] = { &c };
 
@@ -454,8 +455,8 @@ static void pb_batch(Fkv__Pb__CoreType type)
 	b.msgs = list;
 	b.n_msgs = 1;
 	c.type = type;
-	c.key.data = (uint8_t *)(uintptr_t)"k";
-	c.key.len = 1;
+	c.key.data = one_key;
+	c.key.len = sizeof(one_key);
 }
 
 #define REFUSED(type_, err_, ...)					\
