@@ -380,6 +380,42 @@ START_TEST(get_joins_no_fetch_of_a_copy_that_another_found_bad)
 }
 END_TEST
 
+/* The same, where the copy cannot even be begun to be read */
+START_TEST(get_joins_no_fetch_of_a_copy_that_another_could_not_pin)
+{
+	struct fkv_key *key = fkv_key_create("k", 1);
+	struct fkv_ring_entry *e;
+	struct fkv_cmd good;
+	struct fkv_msg msg;
+	uint64_t get;
+
+	owner_on_ssd("k", 9, PAGE, SUM);
+	owner_ask(FLUXONKV_OP_GET, "k");
+	get = owner_asked("k");
+	get_into("k");
+	msg = core_take_msg(FKV_MSG_GET_START);
+	owner_plan(msg.op, FLUXONKV_SOURCE_SSD_LOCAL, 9, PAGE, 4, false);
+	good = core_take(FKV_CMD_READ);
+	/* that shard's writer comes for its place: no new reads of it */
+	ck_assert_int_eq(fkv_ring_read_pin(owner_ring, key, 9, &e), 0);
+	e->closing = true;
+	fkv_ring_read_unpin(owner_ring, e);
+	fkv_key_put(key);
+	owner_plan(get, FLUXONKV_SOURCE_SSD_LOCAL, 9, PAGE, 3, false);
+	msg = core_take_msg(FKV_MSG_GET_REVOKE);
+	ck_assert(msg.drop);
+	owner_refuse(FKV_MSG_GET_PLAN, owner_asked("k"), -ENOENT);
+	owner_result(-ENOENT);
+	owner_ask(FLUXONKV_OP_GET, "k");
+	owner_refuse(FKV_MSG_GET_PLAN, owner_asked("k"), -ENOENT);
+	owner_result(-ENOENT);
+	owner_io(good.token, 0, SUM);
+	core_take_msg(FKV_MSG_GET_DONE);
+	done(good.token, false);
+	ck_assert_uint_eq(owner_result(0).version, 9);
+}
+END_TEST
+
 /* K6d: by version and by key */
 START_TEST(retire_of_an_older_version_lets_gets_join)
 {
@@ -524,6 +560,8 @@ int main(void)
 	tcase_add_test(tc, get_after_a_retire_joins_no_fetch_of_before);
 	tcase_add_test(tc,
 		       get_joins_no_fetch_of_a_copy_that_another_found_bad);
+	tcase_add_test(tc,
+		       get_joins_no_fetch_of_a_copy_that_another_could_not_pin);
 	tcase_add_test(tc, retire_of_an_older_version_lets_gets_join);
 	tcase_add_test(tc, warmed_key_is_read_for_nobody_and_stays);
 	tcase_add_test(tc, fetch_without_memory_is_enomem);
