@@ -349,8 +349,10 @@ static void hits_drop(struct llist_node *at)
 {
 	struct fkv_entry *e, *next;
 
-	llist_for_each_entry_safe(e, next, at, hit)
+	llist_for_each_entry_safe(e, next, at, hit) {
 		entry_unuse(e);
+		cond_resched();
+	}
 }
 
 void fkv_index_done(struct fkv_instance *inst)

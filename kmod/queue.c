@@ -248,6 +248,7 @@ static void messages_drop(struct list_head *list)
 	list_for_each_entry_safe(m, next, list, link) {
 		list_del(&m->link);
 		m->done(m);
+		cond_resched();
 	}
 }
 

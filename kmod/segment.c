@@ -80,7 +80,8 @@ static unsigned long singles_alloc(void)
 		    __GFP_RETRY_MAYFAIL;
 	struct page **pages;
 
-	pages = kvcalloc(FKV_CHUNK_PAGES, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	/* of one page: at the cgroup's limit it, too, must not kill */
+	pages = kvcalloc(FKV_CHUNK_PAGES, sizeof(*pages), gfp);
 	if (!pages)
 		return 0;
 	for (unsigned int i = 0; i < FKV_CHUNK_PAGES; i++) {

@@ -4,6 +4,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <signal.h>
 #include <sodium.h>
 #include <stdlib.h>
 
@@ -325,6 +326,20 @@ static int self_copy(struct fkv_rpc *r, const struct fkv_auth_self *self)
 	return 0;
 }
 
+/*
+ * libuv writes without MSG_NOSIGNAL, and a peer can close its end at any time:
+ * who has not said what should come of it must not die of it.
+ */
+static void ignore_sigpipe(void)
+{
+	struct sigaction sa = { 0 };
+
+	if (sigaction(SIGPIPE, NULL, &sa) || sa.sa_handler != SIG_DFL)
+		return;
+	sa.sa_handler = SIG_IGN;
+	sigaction(SIGPIPE, &sa, NULL);
+}
+
 int fkv_rpc_create(uv_loop_t *loop, const struct fkv_rpc_config *cfg,
 		   struct fkv_rpc **ret)
 {
@@ -353,6 +368,7 @@ int fkv_rpc_create(uv_loop_t *loop, const struct fkv_rpc_config *cfg,
 	TAILQ_INIT(&r->peers);
 	TAILQ_INIT(&r->strangers);
 	fkv_timers_init(&r->timers);
+	ignore_sigpipe();
 	uv_timer_init(loop, &r->timer);
 	r->timer.data = r;
 	r->handles = 1;

@@ -104,7 +104,10 @@ struct fkv_rpc_stats {
 	uint64_t calls, timeouts, late;
 };
 
-/* 0, -EINVAL (names), -ENOMEM, -EIO: no libsodium. */
+/*
+ * 0, -EINVAL (names), -ENOMEM, -EIO: no libsodium. SIGPIPE is ignored from then
+ * on, if it had its default action.
+ */
 int fkv_rpc_create(uv_loop_t *loop, const struct fkv_rpc_config *cfg,
 		   struct fkv_rpc **ret);
 

@@ -35,6 +35,7 @@ static void session_over(struct fkv_rpc_peer *p)
 {
 	if (p->has_session)
 		fkv_session_done(&p->session);
+	/* what it has met is still asked for */
 	p->has_session = false;
 	p->up = false;
 }
@@ -98,11 +99,11 @@ static void let_go(struct fkv_rpc_peer *p)
 	fkv_rpc_calls_end(c, -ECONNRESET);
 }
 
-/* This pair of lives is over. */
+/* This pair of lives is over, or, if they never met, may begin once more. */
 static void park(struct fkv_rpc_peer *p)
 {
 	p->parked = p->dialled;
-	if (!p->dialled)
+	if (!p->dialled && p->session.met)
 		fkv_rpc_life_end(p->r, p);
 }
 

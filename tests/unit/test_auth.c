@@ -508,6 +508,31 @@ START_TEST(without_a_key_there_is_the_same_handshake)
 }
 END_TEST
 
+/* Hosts of different builds meet: what is said, byte by byte, stays as it is. */
+START_TEST(the_handshake_is_what_it_was)
+{
+	static const char want[] = "208da79570062d8bad528e6826c8372f";
+	crypto_generichash_state st;
+	uint8_t sum[16];
+	char hex[33];
+
+	crypto_generichash_init(&st, NULL, 0, sizeof(sum));
+	crypto_generichash_update(&st, out_d.data, out_d.len);
+	ck_assert_int_eq(to_a(&out_d), 0);
+	crypto_generichash_update(&st, out_a.data, out_a.len);
+	ck_assert_int_eq(to_d(&out_a), 0);
+	crypto_generichash_update(&st, out_d.data, out_d.len);
+	ck_assert_int_eq(to_a(&out_d), 0);
+	for (int i = 0; i < 2; i++) {
+		seal(40);
+		crypto_generichash_update(&st, frame, frame_len);
+	}
+	crypto_generichash_final(&st, sum, sizeof(sum));
+	sodium_bin2hex(hex, sizeof(hex), sum, sizeof(sum));
+	ck_assert_str_eq(hex, want);
+}
+END_TEST
+
 START_TEST(a_key_is_64_hexadecimal_digits)
 {
 	char text[67] = "00112233445566778899aabbccddeeffFFEEDDCCBBAA99887766554433"
@@ -568,6 +593,7 @@ static void add_tests(TCase *tc)
 		frames_cannot_be_repeated_reordered_dropped_or_reflected);
 	tcase_add_test(tc, nothing_is_opened_before_the_handshake_is_over);
 	tcase_add_test(tc, without_a_key_there_is_the_same_handshake);
+	tcase_add_test(tc, the_handshake_is_what_it_was);
 	tcase_add_test(tc, a_key_is_64_hexadecimal_digits);
 }
 

@@ -283,6 +283,8 @@ START_TEST(a_parked_peer_waits_for_its_caller)
 	for (int i = 0; i < 20; i++)
 		spin();
 	ck_assert_uint_eq(stats(&d).dials, dials);
+	/* forgotten there meanwhile: they never met, so it is not over */
+	wait_for(!stats(&a).peers);
 	fkv_rpc_peer_resume(p);
 	wait_for(d.ups == 2);
 	ck_assert_uint_eq(fkv_rpc_peer_incarnation(p), 4);
