@@ -15,6 +15,14 @@
 #define GUARD_NS	(20 * FKV_SEC)	/* what never takes so long */
 #define HELD_MAX	8192
 
+/* A call, and how it ended. */
+struct asked {
+	bool done;
+	int status;
+	size_t len;
+	uint64_t deadline_ns, ended_ns;
+};
+
 /* One node, what happened to it, and how it answers. */
 struct node {
 	struct fkv_rpc *rpc;
@@ -24,6 +32,7 @@ struct node {
 	int admit;
 	bool hold;			/* requests are not answered */
 	bool resume;			/* a parked peer goes on */
+	struct asked *eager;		/* asked as soon as a peer is up */
 	uint64_t sent, got;		/* messages of the session, numbered */
 	struct fkv_rpc_ask held[HELD_MAX];
 	unsigned int nr_held;
@@ -63,19 +72,13 @@ void listen_on(uint16_t port);
 struct fkv_rpc_peer *dial(void);
 /* Both are up. */
 void meet(void);
-/* The next message of a node's session. */
+/* The next message of a node's session; of @len bytes, 8 at least. */
 int say(struct node *n);
+int say_long(struct node *n, size_t len);
 
-/* A call, and how it ended. */
-struct asked {
-	bool done;
-	int status;
-	size_t len;
-	uint64_t deadline_ns, ended_ns;
-};
-
-/* A call by the dialer, with @ns of time. */
-int ask(struct asked *c, const void *data, size_t len, uint64_t ns);
+/* A call by the dialer, or another, with @ns of time. */
+int ask(struct asked *c, size_t len, uint64_t ns);
+int ask_peer(struct fkv_rpc_peer *p, struct asked *c, size_t len, uint64_t ns);
 /* A call is answered now. */
 void served(void);
 struct fkv_rpc_stats stats(const struct node *n);

@@ -60,23 +60,13 @@ static struct fkv_key *key(const char *s)
 	return fkv_key_create(s, strlen(s));
 }
 
+#define BIT(type)	(1ULL << FKV_MSG_##type)
+
 static bool needs_key(enum fkv_msg_type type)
 {
-	switch (type) {
-	case FKV_MSG_PUT_START:
-	case FKV_MSG_GET_START:
-	case FKV_MSG_DELETE:
-	case FKV_MSG_STAT:
-	case FKV_MSG_SSD_COMMIT:
-	case FKV_MSG_PERSIST_FAILED:
-	case FKV_MSG_SSD_LOST:
-	case FKV_MSG_RETIRE:
-	case FKV_MSG_EVICT:
-	case FKV_MSG_PERSIST:
-		return true;
-	default:
-		return false;
-	}
+	return (BIT(PUT_START) | BIT(GET_START) | BIT(DELETE) | BIT(STAT) |
+		BIT(SSD_COMMIT) | BIT(PERSIST_FAILED) | BIT(SSD_LOST) |
+		BIT(RETIRE) | BIT(EVICT) | BIT(PERSIST)) >> type & 1;
 }
 
 static bool has_deadline(enum fkv_msg_type type)
@@ -473,9 +463,9 @@ START_TEST(numbers_out_of_range_are_refused_with_a_reason)
 	static char long_text[FKV_TEXT_MAX + 1];
 
 	memset(long_text, 't', FKV_TEXT_MAX);
-	REFUSED(STAT, -EPROTO, c.type = 9999);
+	REFUSED(STAT, -EPROTO, c.type = (Fkv__Pb__CoreType)9999);
 	REFUSED(STAT, -EPROTO, c.type = FKV__PB__CORE_TYPE__NONE);
-	REFUSED(STAT, -EPROTO, c.type = -1);
+	REFUSED(STAT, -EPROTO, c.type = (Fkv__Pb__CoreType)-1);
 	REFUSED(STAT, -EINVAL, c.key.len = 0);
 	REFUSED(STAT, -E2BIG, c.key.data = long_key;
 		c.key.len = sizeof(long_key));
@@ -691,6 +681,14 @@ START_TEST(every_cut_and_flip_is_an_error_or_a_message)
 }
 END_TEST
 
+static size_t allocated;
+
+static bool count_bytes(size_t size)
+{
+	allocated += size;
+	return false;
+}
+
 /* Two bytes each of a message that is a hundred in memory. */
 START_TEST(a_message_that_unpacks_to_too_much_is_refused)
 {
@@ -705,7 +703,11 @@ START_TEST(a_message_that_unpacks_to_too_much_is_refused)
 		buf[len++] = 0x0a;
 		buf[len++] = 0;
 	}
+	allocated = 0;
+	fkv_alloc_fail = count_bytes;
 	ck_assert_int_eq(decode(), -E2BIG);
+	fkv_alloc_fail = NULL;
+	ck_assert_uint_lt(allocated, 6 * FKV_MIB);
 	len = FKV_CLUSTER_BYTES_MAX;
 	ck_assert_int_ne(decode(), 0);
 	ck_assert_int_eq(fkv_cluster_decode(buf, FKV_CLUSTER_BYTES_MAX + 1,

@@ -19,10 +19,10 @@ START_TEST(messages_and_requests_go_both_ways)
 	}
 	wait_for(a.got == 1000 && d.got == 1000);
 	served();
-	ck_assert_int_eq(ask(&c, big, FKV_RPC_BODY_MAX, 10 * FKV_SEC), 0);
+	ck_assert_int_eq(ask(&c, FKV_RPC_BODY_MAX, 10 * FKV_SEC), 0);
 	wait_for(c.done);
 	ck_assert_uint_eq(c.len, FKV_RPC_BODY_MAX);
-	ck_assert_int_eq(ask(&c, NULL, 0, 10 * FKV_SEC), 0);
+	ck_assert_int_eq(ask(&c, 0, 10 * FKV_SEC), 0);
 	wait_for(c.done);
 	ck_assert_int_eq(c.status, -ENOENT);
 	ck_assert_uint_eq(stats(&a).strangers, 0);
@@ -64,7 +64,7 @@ START_TEST(a_call_ends_at_its_deadline)
 	meet();
 	a.hold = true;
 	for (int i = 0; i < 200; i++)
-		ck_assert_int_eq(ask(&c[i], "x", 1,
+		ck_assert_int_eq(ask(&c[i], 1,
 				     (uint64_t)(i * 7 % 200 + 1) * FKV_MS), 0);
 	for (int i = 0; i < 200; i++)
 		wait_for(c[i].done);
@@ -81,7 +81,7 @@ START_TEST(a_call_ends_at_its_deadline)
 	a.hold = false;
 	served();
 	ck_assert_uint_eq(stats(&d).late, 200);
-	ck_assert_int_eq(ask(&c[0], "x", 1, 0), -ETIMEDOUT);
+	ck_assert_int_eq(ask(&c[0], 1, 0), -ETIMEDOUT);
 }
 END_TEST
 
@@ -93,18 +93,18 @@ START_TEST(calls_are_bounded_and_end_with_their_connection)
 	dial();
 	ck_assert_int_eq(fkv_rpc_dial(d.rpc, (struct sockaddr *)&at, &d.peer),
 			 0);
-	ck_assert_int_eq(ask(&c[0], "x", 1, FKV_SEC), -ENOTCONN);
+	ck_assert_int_eq(ask(&c[0], 1, FKV_SEC), -ENOTCONN);
 	ck_assert_int_eq(fkv_rpc_send(d.peer, "x", 1, 0), -ENOTCONN);
 	stop(&d);
 	memset(&d, 0, sizeof(d));
 	start(&d, "owner", 12);
 	meet();
 	a.hold = true;
-	ck_assert_int_eq(ask(&c[0], big, FKV_RPC_BODY_MAX + 1, FKV_SEC),
+	ck_assert_int_eq(ask(&c[0], FKV_RPC_BODY_MAX + 1, FKV_SEC),
 			 -EMSGSIZE);
 	for (i = 0; i < FKV_RPC_CALLS_MAX; i++)
-		ck_assert_int_eq(ask(&c[i], "x", 1, 10 * FKV_SEC), 0);
-	ck_assert_int_eq(ask(&c[i], "x", 1, 10 * FKV_SEC), -EAGAIN);
+		ck_assert_int_eq(ask(&c[i], 1, 10 * FKV_SEC), 0);
+	ck_assert_int_eq(ask(&c[i], 1, 10 * FKV_SEC), -EAGAIN);
 	wait_for(a.nr_held == FKV_RPC_CALLS_MAX);
 	fkv_rpc_conn_close(a.peer->conn, "broken by a test");
 	wait_for(d.downs);
@@ -122,7 +122,7 @@ START_TEST(what_waits_to_be_written_is_bounded)
 
 	meet();
 	for (n = 0; n < 16 && !err; n++)
-		err = ask(&c[n], big, FKV_RPC_BODY_MAX, 10 * FKV_SEC);
+		err = ask(&c[n], FKV_RPC_BODY_MAX, 10 * FKV_SEC);
 	ck_assert_int_eq(err, -EAGAIN);
 	ck_assert_uint_le(d.peer->conn->tx_bytes, FKV_RPC_TX_MAX + 100);
 	for (int i = 0; i < n - 1; i++)
@@ -133,7 +133,28 @@ START_TEST(what_waits_to_be_written_is_bounded)
 		ck_assert_uint_lt(d.peer->conn->tx_bytes, FKV_MIB);
 	ck_assert_int_eq(say(&d), -EAGAIN);
 	wait_for(a.got == d.sent);
+	/* nor are many large ones all on their way at once */
+	while (!say_long(&d, FKV_SESSION_MSG_MAX))
+		ck_assert_uint_lt(d.peer->conn->tx_bytes, 3 * FKV_MIB / 2);
+	ck_assert_uint_gt(d.peer->session.tx.bytes, 7 * FKV_MIB);
+	wait_for(a.got == d.sent);
 	ck_assert_int_eq(say(&d), 0);
+}
+END_TEST
+
+START_TEST(a_peer_may_be_asked_as_soon_as_it_is_up)
+{
+	struct asked by_a, by_d;
+
+	memset(&by_a, 0, sizeof(by_a));
+	memset(&by_d, 0, sizeof(by_d));
+	a.eager = &by_a;
+	d.eager = &by_d;
+	meet();
+	wait_for(by_a.done && by_d.done);
+	ck_assert_int_eq(by_a.status, -ENOENT);
+	ck_assert_int_eq(by_d.status, -ENOENT);
+	ck_assert_uint_eq(d.downs + a.downs, 0);
 }
 END_TEST
 
@@ -179,12 +200,12 @@ START_TEST(a_frozen_peer_is_given_up_and_comes_back_to_its_session)
 	/* asked by us this time */
 	d.peer = a.peer;
 	kill(child, SIGSTOP);
-	ck_assert_int_eq(ask(&c, "x", 1, 150 * FKV_MS), 0);
+	ck_assert_int_eq(ask(&c, 1, 150 * FKV_MS), 0);
 	wait_for(c.done);
 	ck_assert_int_eq(c.status, -ETIMEDOUT);
 	ck_assert_uint_lt(c.ended_ns, c.deadline_ns + 100 * FKV_MS);
 	/* and one with all the time ends when the peer is given up */
-	ck_assert_int_eq(ask(&c, "x", 1, 60 * FKV_SEC), 0);
+	ck_assert_int_eq(ask(&c, 1, 60 * FKV_SEC), 0);
 	wait_for(a.downs == 1);
 	ck_assert(c.done);
 	ck_assert_int_eq(c.status, -ECONNRESET);
@@ -358,11 +379,11 @@ START_TEST(closing_ends_calls)
 
 	meet();
 	a.hold = true;
-	ck_assert_int_eq(ask(&c, "x", 1, 10 * FKV_SEC), 0);
+	ck_assert_int_eq(ask(&c, 1, 10 * FKV_SEC), 0);
 	fkv_rpc_close_all(d.rpc);
 	ck_assert(c.done);
 	ck_assert_int_eq(c.status, -ECANCELED);
-	ck_assert_int_eq(ask(&c, "x", 1, 10 * FKV_SEC), -ENOTCONN);
+	ck_assert_int_eq(ask(&c, 1, 10 * FKV_SEC), -ENOTCONN);
 }
 END_TEST
 
@@ -373,6 +394,7 @@ static void add_tests(TCase *tc)
 	tcase_add_test(tc, a_call_ends_at_its_deadline);
 	tcase_add_test(tc, calls_are_bounded_and_end_with_their_connection);
 	tcase_add_test(tc, what_waits_to_be_written_is_bounded);
+	tcase_add_test(tc, a_peer_may_be_asked_as_soon_as_it_is_up);
 	tcase_add_test(tc,
 		a_frozen_peer_is_given_up_and_comes_back_to_its_session);
 	tcase_add_test(tc, a_black_hole_is_dialled_again_and_suspected);

@@ -283,6 +283,8 @@ START_TEST(one_with_the_key_that_breaks_the_protocol_costs_itself)
 	fd = raw_open();
 	raw_sealed(fd, "", 0);
 	raw_closed(fd);
+	/* at once, not because nothing more was heard */
+	ck_assert_uint_eq(stats(&a).silent, 0);
 	served();
 	ck_assert_uint_eq(d.downs, 0);
 }
@@ -311,6 +313,7 @@ START_TEST(one_that_does_not_read_is_not_read_from_and_given_up)
 	ck_assert_uint_le(most, FKV_RPC_TX_MAX);
 	ck_assert_uint_lt(a.requests, 100);
 	wait_for(a.downs == 1);
+	ck_assert_uint_eq(stats(&a).silent, 1);
 	close(fd);
 	a.reply_len = 0;
 	a.ups = 0;
