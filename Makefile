@@ -9,6 +9,8 @@ VERSION := 0.1.0
 SAN ?=
 O ?= $(if $(SAN),build-$(subst $(comma),-,$(SAN)),build)
 comma := ,
+# spelled in one way, for dependencies are files by name
+override O := $(patsubst $(CURDIR)/%,%,$(abspath $(O)))
 CC := gcc
 CFLAGS ?= -O2 -g
 PREFIX ?= /usr/local

@@ -23,8 +23,7 @@ int fkv_work_parts(struct fkv_work *w)
 		return 0;
 	w->parts = w->few;
 	if (w->req.nr > FKV_FEW)
-		w->parts = kvcalloc(w->req.nr, sizeof(struct fkv_part),
-				    GFP_KERNEL_ACCOUNT);
+		w->parts = fkv_zalloc(w->req.nr * sizeof(struct fkv_part));
 	return w->parts ? 0 : -ENOMEM;
 }
 
@@ -109,7 +108,7 @@ static long call_known(struct fkv_work *w, struct few *few)
 		return -EMSGSIZE;
 	}
 	w->rep = w->req.nr <= FKV_FEW ? &few->rep :
-		kvmalloc(results, GFP_KERNEL_ACCOUNT);
+		fkv_alloc(results);
 	if (!w->rep)
 		return -ENOMEM;
 	w->res = (void *)(w->rep + 1);
@@ -140,12 +139,13 @@ static long call_opaque(struct fkv_work *w, void *body)
 	req = fkv_request_create(w->s, w->req.op, 0);
 	if (!req)
 		return -ENOMEM;
-	req->body = kvmalloc(arg->body_size, GFP_KERNEL_ACCOUNT);
+	req->body = fkv_alloc(arg->body_size);
 	err = -ENOMEM;
 	if (req->body) {
 		memcpy(req->body, body, arg->body_size);
 		req->body_size = arg->body_size;
-		err = fkv_request_run(req, w->req.timeout_ns);
+		err = fkv_request_run(req, min_t(u64, w->req.timeout_ns,
+						  U64_MAX / 2) + FKV_GRACE_NS);
 	}
 	if (!err) {
 		arg->reply_size = req->reply_size;
@@ -205,7 +205,7 @@ long fkv_call(struct fkv_session *s, struct fluxonkv_call *arg)
 	if (arg->body_size > FLUXONKV_FRAME_MAX)
 		return -EMSGSIZE;
 	if (arg->body_size > sizeof(small)) {
-		body = kvmalloc(arg->body_size, GFP_KERNEL_ACCOUNT);
+		body = fkv_alloc(arg->body_size);
 		if (!body)
 			return -ENOMEM;
 	}

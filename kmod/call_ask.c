@@ -15,6 +15,18 @@ static u64 time_left(struct fkv_work *w)
 	return w->deadline_ns > now ? w->deadline_ns - now : 0;
 }
 
+/* The grace is one for all requests of a call. */
+static u64 wait_left(struct fkv_work *w)
+{
+	u64 left = time_left(w), now = ktime_get_ns();
+	u64 end = w->deadline_ns;
+
+	if (left > U64_MAX / 2)
+		return left;
+	end += FKV_GRACE_NS;
+	return end > now ? end - now : 0;
+}
+
 bool fkv_choose_asked(struct fkv_work *w, u32 i, struct fluxonkv_item *it)
 {
 	return w->res[i].status == FKV_ASK;
@@ -73,7 +85,7 @@ struct fkv_request *fkv_ask_create(struct fkv_work *w, u16 op,
 	req = fkv_request_create(w->s, op, head.nr);
 	if (!req)
 		return NULL;
-	req->body = kvzalloc(size, GFP_KERNEL_ACCOUNT);
+	req->body = fkv_zalloc(size);
 	if (!req->body) {
 		fkv_request_finish(req);
 		return NULL;
@@ -95,7 +107,7 @@ int fkv_ask_run(struct fkv_work *w, struct fkv_request *req)
 {
 	fkv_ask_done(w);
 	w->asked = req;
-	return fkv_request_run(req, time_left(w));
+	return fkv_request_run(req, wait_left(w));
 }
 
 int fkv_ask(struct fkv_work *w, u16 op, fkv_choose_fn choose)

@@ -79,7 +79,7 @@ static atomic64_t last_session;
 
 static int session_open(struct inode *node, struct file *file)
 {
-	struct fkv_session *s = kzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
+	struct fkv_session *s = kzalloc(sizeof(*s), FKV_GFP);
 
 	if (!s)
 		return -ENOMEM;
@@ -112,7 +112,7 @@ static struct fkv_uid *uid_get(struct fkv_instance *inst, kuid_t uid)
 			return u;
 		}
 	}
-	u = kzalloc(sizeof(*u), GFP_KERNEL_ACCOUNT);
+	u = kzalloc(sizeof(*u), FKV_GFP);
 	if (!u)
 		return NULL;
 	u->uid = uid;

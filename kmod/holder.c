@@ -60,7 +60,7 @@ static struct fkv_holder *slot(const struct fkv_holders *t, u32 at)
 /* Room for more blocks: the array of their addresses, of @room of them. */
 static void *blocks_alloc(u32 room)
 {
-	return kvcalloc(room, sizeof(struct fkv_holder *), GFP_KERNEL_ACCOUNT);
+	return kvcalloc(room, sizeof(struct fkv_holder *), FKV_GFP);
 }
 
 /* Under the lock: put @block and, if it is larger, @blocks to use. */
@@ -96,7 +96,7 @@ static int grow(struct fkv_holders *t)
 		room *= 2;
 	if (room > BLOCKS_MAX)
 		return -ENOMEM;
-	block = kcalloc(BLOCK, sizeof(*block), GFP_KERNEL_ACCOUNT);
+	block = kcalloc(BLOCK, sizeof(*block), FKV_GFP);
 	blocks = block ? blocks_alloc(room) : NULL;
 	if (!blocks) {
 		kfree(block);
@@ -278,7 +278,7 @@ static void release_done(struct fkv_message *msg)
 
 struct fkv_release *fkv_release_create(u64 client, u64 id)
 {
-	struct fkv_release *r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
+	struct fkv_release *r = kzalloc(sizeof(*r), FKV_GFP);
 
 	if (!r)
 		return NULL;

@@ -117,7 +117,7 @@ static struct fkv_entry *entry_create(struct fkv_instance *inst, u64 put_id,
 	struct fkv_entry *e;
 
 	e = kzalloc(struct_size(e, key, DIV_ROUND_UP(key_len, 8)),
-		    GFP_KERNEL_ACCOUNT);
+		    FKV_GFP);
 	if (!e)
 		return NULL;
 	e->inst = inst;

@@ -37,7 +37,7 @@ static struct fkv_instance *find_alive(const char *name)
 
 static struct fkv_instance *create(const struct fluxonkv_bind *arg)
 {
-	struct fkv_instance *inst = kzalloc(sizeof(*inst), GFP_KERNEL_ACCOUNT);
+	struct fkv_instance *inst = kzalloc(sizeof(*inst), FKV_GFP);
 
 	if (!inst)
 		return NULL;

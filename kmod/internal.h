@@ -30,6 +30,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
+#include <linux/vmalloc.h>
 #include <linux/wait.h>
 #include <linux/xarray.h>
 
@@ -43,6 +44,30 @@
 #define FKV_GRACE_NS		(80 * NSEC_PER_MSEC)	/* past a deadline */
 #define FKV_SESSION_REQUESTS	256
 #define FKV_INSTANCE_REQUESTS	4096
+
+/* Charged to the caller's cgroup; at its limit an error, nobody's death. */
+#define FKV_GFP		(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
+/* The same of any size, without trying hard for adjacent pages; kvfree(). */
+static inline void *fkv_alloc(size_t size)
+{
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
+	void *p;
+
+	if (size <= PAGE_SIZE)
+		return kmalloc(size, FKV_GFP);
+	p = kmalloc(size, gfp);
+	return p ? p : __vmalloc(size, FKV_GFP);
+}
+
+static inline void *fkv_zalloc(size_t size)
+{
+	void *p = fkv_alloc(size);
+
+	if (p)
+		memset(p, 0, size);
+	return p;
+}
 
 struct fkv_instance;
 struct fkv_session;
@@ -119,8 +144,11 @@ struct fkv_request *fkv_request_create(struct fkv_session *s, u16 op, u32 nr);
 void fkv_request_put(struct fkv_request *req);
 /* By who waited: what it did not take over of given[] ends. */
 void fkv_request_finish(struct fkv_request *req);
-/* Queue it and wait: 0 when it was answered (see req->rep), or -errno. */
-int fkv_request_run(struct fkv_request *req, u64 timeout_ns);
+/*
+ * Queue it and wait, for so long: 0 when it was answered (see req->rep), or
+ * -errno. The daemon answers by the deadline; FKV_GRACE_NS is for its way.
+ */
+int fkv_request_run(struct fkv_request *req, u64 wait_ns);
 /* Take it from the queue so as to answer it; NULL: somebody else did. */
 struct fkv_request *fkv_request_claim(struct fkv_instance *inst, u64 cookie);
 void fkv_request_done(struct fkv_request *req, int status);

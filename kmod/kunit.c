@@ -305,7 +305,8 @@ static void request_that_nobody_answers_times_out(struct kunit *test)
 						     3);
 
 	KUNIT_ASSERT_NOT_NULL(test, req);
-	KUNIT_EXPECT_EQ(test, fkv_request_run(req, 0), -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, fkv_request_run(req, NSEC_PER_MSEC),
+			-ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, w->s.nr_requests, 0u);
 	KUNIT_EXPECT_NULL(test, fkv_request_claim(&w->inst, req->cookie));
 	fkv_request_finish(req);

@@ -20,7 +20,7 @@ struct owner {
 
 static int owner_open(struct inode *node, struct file *file)
 {
-	struct owner *o = kzalloc(sizeof(*o), GFP_KERNEL_ACCOUNT);
+	struct owner *o = kzalloc(sizeof(*o), FKV_GFP);
 
 	if (!o)
 		return -ENOMEM;
@@ -275,7 +275,7 @@ static long ioctl_hits(struct fkv_instance *inst, void __user *arg)
 		return err;
 	if (a.stride != sizeof(*hits) || !a.nr)
 		return -EINVAL;
-	hits = kvcalloc(a.nr, sizeof(*hits), GFP_KERNEL_ACCOUNT);
+	hits = kvcalloc(a.nr, sizeof(*hits), FKV_GFP);
 	if (!hits)
 		return -ENOMEM;
 	a.done = fkv_index_hits(inst, hits, a.nr);
@@ -383,7 +383,7 @@ static long clients_out(struct fkv_instance *inst, struct fluxonkv_array *a)
 	struct fkv_session *s;
 	long err = 0;
 
-	all = kvcalloc(a->nr, sizeof(*all), GFP_KERNEL_ACCOUNT);
+	all = kvcalloc(a->nr, sizeof(*all), FKV_GFP);
 	if (!all)
 		return -ENOMEM;
 	mutex_lock(&inst->sessions_lock);

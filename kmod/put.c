@@ -35,7 +35,7 @@ static int list_put(struct fkv_put *put)
 		atomic64_inc(&s->inst->overlaps);
 		return err;
 	}
-	err = xa_insert(&s->puts, put->id, put, GFP_KERNEL_ACCOUNT);
+	err = xa_insert(&s->puts, put->id, put, FKV_GFP);
 	if (err)
 		fkv_segment_del(s->inst, &put->extent);
 	return err;
@@ -51,7 +51,7 @@ struct fkv_put *fkv_put_create(struct fkv_session *s,
 	if (!fkv_segment_covers(&inst->seg, res->offset, res->len))
 		return NULL;
 	*ret_err = -ENOMEM;
-	put = kzalloc(sizeof(*put), GFP_KERNEL_ACCOUNT);
+	put = kzalloc(sizeof(*put), FKV_GFP);
 	if (!put)
 		return NULL;
 	refcount_set(&put->refs, 2);	/* the table's, and the caller's */

@@ -44,7 +44,7 @@ struct fkv_request *fkv_request_create(struct fkv_session *s, u16 op, u32 nr)
 {
 	struct fkv_request *req;
 
-	req = kvzalloc(struct_size(req, given, nr), GFP_KERNEL_ACCOUNT);
+	req = fkv_zalloc(struct_size(req, given, nr));
 	if (!req)
 		return NULL;
 	req->session = s;
@@ -116,7 +116,7 @@ static int cookie_take(struct fkv_queue *q, struct fkv_request *req)
 	req->cookie = q->next_cookie++;
 	spin_unlock(&q->lock);
 	return xa_err(xa_store(&q->sent, req->cookie, req,
-			       GFP_KERNEL_ACCOUNT));
+			       FKV_GFP));
 }
 
 static int post(struct fkv_request *req, long *left)
@@ -205,21 +205,18 @@ static bool is_done(struct fkv_request *req)
 	return smp_load_acquire(&req->done);
 }
 
-static long jiffies_of(u64 timeout_ns)
+static long jiffies_of(u64 wait_ns)
 {
 	u64 max = (u64)MAX_SCHEDULE_TIMEOUT / 2;
 
-	if (timeout_ns > U64_MAX / 2)
-		return max;
-	return min_t(u64, nsecs_to_jiffies64(timeout_ns + FKV_GRACE_NS) + 1,
-		     max);
+	return min_t(u64, nsecs_to_jiffies64(wait_ns) + 1, max);
 }
 
-int fkv_request_run(struct fkv_request *req, u64 timeout_ns)
+int fkv_request_run(struct fkv_request *req, u64 wait_ns)
 {
 	struct fkv_queue *q = &req->session->inst->queue;
 	u64 cookie, began = ktime_get_ns();
-	long left = jiffies_of(timeout_ns);
+	long left = jiffies_of(wait_ns);
 	int err;
 
 	req->queued_ns = began;

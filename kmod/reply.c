@@ -118,7 +118,7 @@ static void keep_text(struct fkv_request *req, const void *body, size_t size)
 
 	if (!n)
 		return;
-	req->reply = kvmalloc(n, GFP_KERNEL_ACCOUNT);
+	req->reply = fkv_alloc(n);
 	if (!req->reply)
 		return;
 	memcpy(req->reply, body + size - n, n);
@@ -159,7 +159,7 @@ long fkv_reply(struct fkv_instance *inst, struct fluxonkv_answer *a)
 
 	if (a->body_size > FLUXONKV_RECV_ROOM)
 		return -EMSGSIZE;
-	body = kvmalloc(max_t(u32, a->body_size, 1), GFP_KERNEL_ACCOUNT);
+	body = fkv_alloc(max_t(u32, a->body_size, 1));
 	if (!body)
 		return -ENOMEM;
 	if (copy_from_user(body, u64_to_user_ptr(a->body), a->body_size))

@@ -480,8 +480,15 @@ static void recv_ready(uv_poll_t *h, int status, int events)
 	uint32_t at = 0;
 
 	(void)events;
-	if (status < 0 || ioctl(f->fd, FLUXONKV_IOC_RECV, &r))
+	if (status < 0)
 		return;
+	if (ioctl(f->fd, FLUXONKV_IOC_RECV, &r)) {
+		fkv_log(FKV_LOG_ERR, "cannot take messages of the device: %s",
+			strerror(errno));
+		/* it would be as readable at once: a busy loop */
+		uv_poll_stop(h);
+		return;
+	}
 	while (at < r.used) {
 		struct fluxonkv_message m;
 

@@ -379,7 +379,6 @@ static void arm_scan(struct fkv_engine *e)
 	uv_timer_start(&e->scan, on_scan_timer, e->scan_ms, 0);
 }
 
-
 static void on_timer(uv_timer_t *t)
 {
 	struct fkv_engine *e = t->data;

@@ -19,11 +19,16 @@
 #include <linux/errno.h>
 #include <linux/types.h>
 
+typedef unsigned int gfp_t;
+
 #define PAGE_SIZE		4096UL
 #define PAGE_ALIGN(n)		(((n) + PAGE_SIZE - 1) & ~(PAGE_SIZE - 1))
 #define PAGE_ALIGNED(n)		(!((n) & (PAGE_SIZE - 1)))
 #define NSEC_PER_MSEC		1000000L
 #define GFP_KERNEL_ACCOUNT	0
+#define __GFP_RETRY_MAYFAIL	0
+#define __GFP_NORETRY		0
+#define __GFP_NOWARN		0
 
 #define unlikely(cond)		__builtin_expect(!!(cond), 0)
 #define container_of(p, type, member) \
@@ -65,6 +70,8 @@ void shim_free_later(void *p);
 void shim_rcu_flush(void);
 
 #define kzalloc(size, gfp)	shim_alloc(size)
+#define kmalloc(size, gfp)	((void)(gfp), shim_alloc(size))
+#define __vmalloc(size, gfp)	((void)(gfp), shim_alloc(size))
 #define kcalloc(n, size, gfp)	shim_alloc((size_t)(n) * (size))
 #define kvcalloc(n, size, gfp)	shim_alloc((size_t)(n) * (size))
 #define kfree(p)		shim_free(p)
