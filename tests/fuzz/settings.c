@@ -24,6 +24,7 @@ static void check_ssd(const struct fkv_config *cfg)
 
 static void check_choices(const struct fkv_config *cfg)
 {
+	fuzz_check((unsigned int)cfg->backend <= FKV_BACKEND_DEVICE);
 	fuzz_check((unsigned int)cfg->huge_pages <= 2);
 	fuzz_check((unsigned int)cfg->lock_memory <= 2);
 	fuzz_check((unsigned int)cfg->io_engine <= FKV_ENGINE_THREADS);
@@ -35,6 +36,8 @@ void fuzz_settings_check(const struct fkv_config *cfg)
 {
 	check_text(cfg->cluster_name);
 	check_text(cfg->instance_key);
+	check_text(cfg->device_instance);
+	fuzz_check(strlen(cfg->device_instance) < 64);
 	check_text(cfg->socket);
 	fuzz_check(!cfg->metrics_host || *cfg->metrics_host);
 	fuzz_check(cfg->metrics_port <= 65535);
@@ -75,7 +78,8 @@ void fuzz_settings_finish(struct fkv_config *cfg)
 static bool names_key(const char *text)
 {
 	static const char *const keys[] = {
-		"role", "cluster_name", "instance_key", "socket",
+		"role", "cluster_name", "instance_key", "backend",
+		"device_instance", "pinnable_puts", "socket",
 		"socket_mode", "socket_group", "memory", "huge_pages",
 		"lock_memory", "large_file_paths", "large_limit_size",
 		"io_engine", "io_depth", "read_weight", "strict_reads",
