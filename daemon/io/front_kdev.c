@@ -323,15 +323,6 @@ static const struct client *client_find(const struct front *f, uint64_t id)
 	return n ? fkv_container_of(n, struct client, node) : NULL;
 }
 
-static void key_text(const struct fkv_key *key, char *buf)
-{
-	size_t n = key ? key->len : 0;
-
-	if (n)
-		memcpy(buf, key->data, n);
-	buf[n] = '\0';
-}
-
 static void admin_text(struct front *f, const struct fkv_call *call,
 		       const char *text)
 {
@@ -356,24 +347,15 @@ static void admin_text(struct front *f, const struct fkv_call *call,
 
 static void admin(struct front *f, const struct fkv_call *call)
 {
-	char word[FKV_KEY_MAX + 1], argument[FKV_KEY_MAX + 1];
 	const struct client *c = client_find(f, call->client);
-	int err = -EINVAL;
-	char *text;
+	struct fkv_refusal no;
+	char *text = fkv_admin_ask(f->ops, f->arg, c ? c->uid : (uid_t)-1,
+				   call, &no);
 
-	if (!c || (c->uid && c->uid != geteuid())) {
-		reply_error(f, call->id, call->op, -EPERM, "operators only: "
-			    "root, or the user that the daemon runs as");
-		return;
-	}
-	key_text(call->items[0].key, word);
-	key_text(call->nr > 1 ? call->items[1].key : NULL, argument);
-	text = f->ops->admin(f->arg, word, argument, &err);
 	if (text)
 		admin_text(f, call, text);
 	else
-		reply_error(f, call->id, call->op, err, err == -EINVAL ?
-			    "unknown word for the daemon" : NULL);
+		reply_error(f, call->id, call->op, no.err, no.why);
 	free(text);
 }
 

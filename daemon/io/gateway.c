@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -254,6 +255,42 @@ void fkv_gateway_free(struct fkv_gateway *g)
 		close(g->reserve);
 	fkv_table_done(&g->conns);
 	fkv_free(g);
+}
+
+static void key_text(const struct fkv_key *key, char *buf)
+{
+	size_t n = key ? key->len : 0;
+
+	if (n)
+		memcpy(buf, key->data, n);
+	buf[n] = '\0';
+}
+
+char *fkv_admin_ask(const struct fkv_gateway_ops *ops, void *arg, uid_t uid,
+		    const struct fkv_call *call, struct fkv_refusal *ret)
+{
+	char word[FKV_KEY_MAX + 1], argument[FKV_KEY_MAX + 1];
+	char *text;
+
+	if (uid && uid != geteuid()) {
+		*ret = (struct fkv_refusal){ -EPERM, "operators only: root, "
+			"or the user that the daemon runs as" };
+		return NULL;
+	}
+	*ret = (struct fkv_refusal){ .err = -EINVAL };
+	key_text(call->items[0].key, word);
+	key_text(call->nr > 1 ? call->items[1].key : NULL, argument);
+	text = ops->admin(arg, word, argument, &ret->err);
+	if (text && sizeof(struct fluxonkv_rep) + strlen(text) >
+		    FKV_FRAME_MAX - sizeof(struct fluxonkv_frame)) {
+		*ret = (struct fkv_refusal){ -EMSGSIZE, "the answer is larger "
+			"than a frame: ask for less" };
+		free(text);
+		return NULL;
+	}
+	if (!text && ret->err == -EINVAL)
+		ret->why = "unknown word for the daemon";
+	return text;
 }
 
 void fkv_gateway_hits(struct fkv_gateway *g)

@@ -48,6 +48,16 @@ struct fkv_gateway_ops {
 	struct fkv_index_ops index;
 };
 
+/* Why an operator's question has no answer; @why may be NULL. */
+struct fkv_refusal {
+	int err;
+	const char *why;
+};
+
+/* ADMIN of a client of @uid, by both fronts: text to be freed, or NULL. */
+char *fkv_admin_ask(const struct fkv_gateway_ops *ops, void *arg, uid_t uid,
+		    const struct fkv_call *call, struct fkv_refusal *ret);
+
 struct fkv_gateway_stats {
 	uint64_t connections;
 	/* ever */

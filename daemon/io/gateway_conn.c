@@ -236,11 +236,6 @@ void fkv_gateway_conn_forfeit(struct fkv_gwconn *c)
 	c->g->cfg.ops->pinned(c->g->cfg.arg, c->client, 0);
 }
 
-static bool privileged(const struct fkv_gwconn *c)
-{
-	return c->uid == 0 || c->uid == geteuid();
-}
-
 static int hello_resources(struct fkv_gwconn *c, bool want_index, bool writable)
 {
 	int err = 0;
@@ -327,16 +322,9 @@ static void admin_text(struct fkv_gwconn *c, uint64_t id, const char *text)
 		.item_size = sizeof(struct fluxonkv_result),
 	};
 	size_t n = strlen(text);
-	size_t most = FKV_FRAME_MAX - sizeof(rep) -
-		      sizeof(struct fluxonkv_frame);
 	struct fkv_tx *tx;
 	uint8_t *p;
 
-	if (n > most) {
-		send_error(c, id, FLUXONKV_OP_ADMIN, -EMSGSIZE,
-			   "the answer is larger than a frame: ask for less");
-		return;
-	}
 	rep.text_len = (uint32_t)n;
 	tx = tx_new(sizeof(rep) + n, id);
 	if (!tx) {
@@ -349,34 +337,16 @@ static void admin_text(struct fkv_gwconn *c, uint64_t id, const char *text)
 	tx_queue(c, tx);
 }
 
-static void key_text(const struct fkv_key *key, char *buf)
-{
-	size_t n = key ? key->len : 0;
-
-	if (n)
-		memcpy(buf, key->data, n);
-	buf[n] = '\0';
-}
-
 static void admin(struct fkv_gwconn *c, const struct fkv_call *call)
 {
-	char word[FKV_KEY_MAX + 1], argument[FKV_KEY_MAX + 1];
-	int err = -EINVAL;
-	char *text;
+	const struct fkv_gateway_config *cfg = &c->g->cfg;
+	struct fkv_refusal no;
+	char *text = fkv_admin_ask(cfg->ops, cfg->arg, c->uid, call, &no);
 
-	if (!privileged(c)) {
-		send_error(c, call->id, call->op, -EPERM, "operators only: "
-			   "root, or the user that the daemon runs as");
-		return;
-	}
-	key_text(call->items[0].key, word);
-	key_text(call->nr > 1 ? call->items[1].key : NULL, argument);
-	text = c->g->cfg.ops->admin(c->g->cfg.arg, word, argument, &err);
 	if (text)
 		admin_text(c, call->id, text);
 	else
-		send_error(c, call->id, call->op, err, err == -EINVAL ?
-			   "unknown word for the daemon" : NULL);
+		send_error(c, call->id, call->op, no.err, no.why);
 	free(text);
 }
 

@@ -51,8 +51,8 @@ struct bench_common {
 };
 
 #define BENCH_COMMON_OPTS(c) \
-	{ "address", BENCH_STRING, &(c)->address, "unix:PATH", \
-	  "the daemon ($FLUXONKV, else the default socket)", 0, 0 }, \
+	{ "address", BENCH_STRING, &(c)->address, "ADDRESS", \
+	  "unix:PATH or dev:NAME (else $FLUXONKV, or the default)", 0, 0 }, \
 	{ "json", BENCH_FLAG, &(c)->json, NULL, \
 	  "JSON lines on stdout, the table on stderr", 0, 0 }, \
 	{ "quiet", BENCH_FLAG, &(c)->quiet, NULL, \
