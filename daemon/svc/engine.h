@@ -3,7 +3,7 @@
  * engine.h - the loop thread: both cores, and who carries out their commands
  *
  * Feeds inputs to the owner core, passes messages between the cores in order,
- * hands commands to the front (clients, index), transfer threads and SSD threads, and
+ * hands commands to the front (clients, index), transfer and SSD threads, and
  * takes their results from an inbox. All of it runs on the loop thread but
  * fkv_engine_done_*(), which any thread may call.
  */
