@@ -11,7 +11,8 @@ CORE_SRC := daemon/core/core.c \
 		owner.c persist.c put.c) \
 	$(addprefix daemon/core/ssd/, arbiter.c ondisk.c ring.c)
 IO_SRC := $(addprefix daemon/io/, device.c device_io.c direct.c engine.c engine_threads.c \
-	engine_uring.c front_kdev.c front_unix.c gateway.c gateway_conn.c index.c mailbox.c \
+	engine_uring.c front_kdev.c front_unix.c gateway.c gateway_conn.c index.c \
+	kdev_bind.c mailbox.c \
 	rpc.c rpc_call.c rpc_conn.c rpc_key.c rpc_peer.c segment.c shard.c \
 	workers.c)
 SVC_SRC := $(addprefix daemon/svc/, admin.c args.c config.c engine.c \

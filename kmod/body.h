@@ -16,7 +16,7 @@ struct fkv_cursor {
 	const u8 *at;
 	size_t left;
 	u32 item_size;
-	u16 op;
+	u32 op;
 };
 
 /* Bytes that an item with a key of @key_len bytes takes. */
@@ -57,31 +57,28 @@ static inline u64 fkv_behind(u64 last, u32 n)
 #endif
 }
 
-/* The same, faster for an item without fault. */
-static inline int fkv_body_key(struct fkv_cursor *c, const void **ret_key,
-			       u32 *ret_len, int *ret_status)
+/*
+ * The bytes of the next item, of a GET and without fault, with its key, which
+ * is behind it; 0: it takes fkv_body_key_any() to tell.
+ */
+static __always_inline size_t fkv_body_plain(const struct fkv_cursor *c)
 {
 	const struct fluxonkv_item *item = (const void *)c->at;
 	const u64 *last;
 	size_t room;
 
 	if (c->item_size != sizeof(*item) || c->left < sizeof(*item) ||
-	    !item->key_len || item->key_len > FLUXONKV_KEY_MAX ||
-	    item->flags || item->len || item->id || item->zero)
-		return fkv_body_key_any(c, ret_key, ret_len, ret_status);
+	    item->key_len - 1 >= FLUXONKV_KEY_MAX ||
+	    (item->len | item->id | item->zero | item->flags))
+		return 0;
 	room = fkv_item_room(item->key_len);
 	if (c->left < room)
-		return fkv_body_key_any(c, ret_key, ret_len, ret_status);
+		return 0;
 	/* the padding behind the key, which is in its last 8 bytes */
 	last = (const u64 *)(c->at + room) - 1;
 	if (item->key_len % 8 && fkv_behind(*last, item->key_len % 8))
-		return fkv_body_key_any(c, ret_key, ret_len, ret_status);
-	c->at += room;
-	c->left -= room;
-	*ret_key = item + 1;
-	*ret_len = item->key_len;
-	*ret_status = 0;
-	return 0;
+		return 0;
+	return room;
 }
 
 /* Check the header of a reply to @op: 0 or -EINVAL. */

@@ -3,26 +3,18 @@
  * call.c - CALL: what a client asks, carried out here or passed on
  *
  * The body is copied in once, results are collected here and copied out once;
- * what cannot be copied out is taken back.
+ * what cannot be copied out is taken back. Both are in memory that the session
+ * keeps from call to call: the stack and new memory cost their zeroing.
  */
-#include <linux/uaccess.h>
-
 #include "call.h"
+#include "user.h"
 
-#define BODY_SMALL	512
-
-/* Results that fit the stack. */
-struct few {
-	struct fluxonkv_rep rep;
-	struct fluxonkv_result res[FKV_FEW];
-};
+#define SPARE_MIN	2000
+#define SPARE_MAX	(64u << 10)
 
 int fkv_work_parts(struct fkv_work *w)
 {
-	if (w->parts)
-		return 0;
-	w->parts = w->few;
-	if (w->req.nr > FKV_FEW)
+	if (!w->parts)
 		w->parts = fkv_zalloc(w->req.nr * sizeof(struct fkv_part));
 	return w->parts ? 0 : -ENOMEM;
 }
@@ -77,7 +69,7 @@ static long copy_out(struct fkv_work *w)
 	w->rep->nr = w->req.nr;
 	w->rep->item_size = sizeof(*w->res);
 	w->rep->text_len = text;
-	if (copy_to_user(to, w->rep, n) ||
+	if (!fkv_bytes_out(to, w->rep, n) ||
 	    (text && copy_to_user(to + n, asked->reply, text)))
 		return -EFAULT;
 	arg->reply_size = n + text;
@@ -98,21 +90,21 @@ static long run(struct fkv_work *w)
 	return err;
 }
 
-static long call_known(struct fkv_work *w, struct few *few)
+/* @results: memory for one for each item that may fit the body. */
+static long call_known(struct fkv_work *w, void *results)
 {
-	size_t results = sizeof(*w->rep) + w->req.nr * sizeof(*w->res);
+	size_t n = sizeof(*w->rep) + w->req.nr * sizeof(*w->res);
 	long ret = 0;
 
-	if (w->arg->reply_room < results) {
-		w->arg->reply_size = results;
+	if (w->arg->reply_room < n) {
+		w->arg->reply_size = n;
 		return -EMSGSIZE;
 	}
-	w->rep = w->req.nr <= FKV_FEW ? &few->rep :
-		fkv_alloc(results);
-	if (!w->rep)
-		return -ENOMEM;
+	if (w->req.nr > w->arg->body_size / sizeof(struct fluxonkv_item))
+		return -EMSGSIZE;
+	w->rep = results;
 	w->res = (void *)(w->rep + 1);
-	memset(w->rep, 0, sizeof(*w->rep));
+	*w->rep = (struct fluxonkv_rep){};
 	/* hits, which are many and want to be fast, write all of them */
 	if (w->req.op != FLUXONKV_OP_GET) {
 		memset(w->res, 0, w->req.nr * sizeof(*w->res));
@@ -120,10 +112,8 @@ static long call_known(struct fkv_work *w, struct few *few)
 	}
 	if (!ret)
 		ret = run(w);
-	if (w->parts != w->few)
+	if (w->parts)
 		kvfree(w->parts);
-	if (w->rep != &few->rep)
-		kvfree(w->rep);
 	return ret;
 }
 
@@ -160,23 +150,44 @@ static long call_opaque(struct fkv_work *w, void *body)
 }
 
 static long call_body(struct fkv_session *s, struct fluxonkv_call *arg,
-		      void *body)
+		      void *body, void *results)
 {
-	struct fkv_work w = { .s = s, .arg = arg };
-	struct few few;
+	struct fkv_work w;
 	int err;
 
-	if (copy_from_user(body, u64_to_user_ptr(arg->body), arg->body_size))
+	if (!fkv_bytes_in(body, u64_to_user_ptr(arg->body), arg->body_size))
 		return -EFAULT;
+	w = (struct fkv_work){ .s = s, .arg = arg };
 	err = fkv_body_open(body, arg->body_size, &w.req, &w.items);
 	if (err)
 		return err;
 	if (!fkv_op_known(w.req.op))
 		return call_opaque(&w, body);
-	return call_known(&w, &few);
+	return call_known(&w, results);
 }
 
-static int release_ids(struct fkv_session *s, struct fluxonkv_call *arg)
+/* Memory of @size bytes, which the session may have kept. */
+static struct fkv_spare *spare_get(struct fkv_session *s, size_t size)
+{
+	struct fkv_spare *spare = xchg(&s->spare, NULL);
+
+	if (spare && spare->size >= size)
+		return spare;
+	kvfree(spare);
+	size = max_t(size_t, size, SPARE_MIN);
+	spare = fkv_alloc(sizeof(*spare) + size);
+	if (spare)
+		spare->size = size;
+	return spare;
+}
+
+static void spare_put(struct fkv_session *s, struct fkv_spare *spare)
+{
+	if (spare->size > SPARE_MAX || cmpxchg(&s->spare, NULL, spare))
+		kvfree(spare);
+}
+
+static noinline int release_ids(struct fkv_session *s, struct fluxonkv_call *arg)
 {
 	const u64 __user *from = u64_to_user_ptr(arg->release);
 	u64 ids[32];
@@ -184,7 +195,7 @@ static int release_ids(struct fkv_session *s, struct fluxonkv_call *arg)
 	for (u32 i = 0; i < arg->nr_release; i += ARRAY_SIZE(ids)) {
 		u32 n = min_t(u32, arg->nr_release - i, ARRAY_SIZE(ids));
 
-		if (copy_from_user(ids, from + i, n * sizeof(*ids)))
+		if (!fkv_bytes_in(ids, from + i, n * sizeof(*ids)))
 			return -EFAULT;
 		arg->released += fkv_holder_del(s, ids, n);
 	}
@@ -193,24 +204,25 @@ static int release_ids(struct fkv_session *s, struct fluxonkv_call *arg)
 
 long fkv_call(struct fkv_session *s, struct fluxonkv_call *arg)
 {
-	u64 small[BODY_SMALL / sizeof(u64)];
-	void *body = small;
-	long ret;
-	int err = release_ids(s, arg);
+	size_t body = ALIGN(arg->body_size, 8), results;
+	struct fkv_spare *spare;
+	long ret = 0;
 
-	if (err)
-		return err;
+	if (arg->nr_release)
+		ret = release_ids(s, arg);
+	if (ret)
+		return ret;
 	if (!arg->body)
 		return arg->body_size ? -EINVAL : 0;
 	if (arg->body_size > FLUXONKV_FRAME_MAX)
 		return -EMSGSIZE;
-	if (arg->body_size > sizeof(small)) {
-		body = fkv_alloc(arg->body_size);
-		if (!body)
-			return -ENOMEM;
-	}
-	ret = call_body(s, arg, body);
-	if (body != small)
-		kvfree(body);
+	results = sizeof(struct fluxonkv_rep) +
+		body / sizeof(struct fluxonkv_item) *
+		sizeof(struct fluxonkv_result);
+	spare = spare_get(s, body + results);
+	if (!spare)
+		return -ENOMEM;
+	ret = call_body(s, arg, spare->data, (u8 *)spare->data + body);
+	spare_put(s, spare);
 	return ret;
 }

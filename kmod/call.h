@@ -10,7 +10,6 @@
 
 #include "internal.h"
 
-#define FKV_FEW		4	/* items that need no memory of their own */
 #define FKV_ASK		1	/* status of an item that the daemon is asked */
 
 /* What belongs to an item besides its result. */
@@ -28,7 +27,6 @@ struct fkv_work {
 	struct fluxonkv_rep *rep;	/* the results follow it */
 	struct fluxonkv_result *res;
 	struct fkv_part *parts;		/* NULL until they are needed */
-	struct fkv_part few[FKV_FEW];
 	u64 deadline_ns;		/* CLOCK_MONOTONIC; 0: not asked yet */
 	u32 nr_ask;
 	struct fkv_request *asked;	/* the last one, for its text */
@@ -62,14 +60,17 @@ int fkv_work_parts(struct fkv_work *w);
 void fkv_work_take(struct fkv_work *w, struct fkv_request *req);
 /* Parts with an entry become holders. */
 void fkv_work_install(struct fkv_work *w);
-/* The results could not be copied out: nobody knows of these holders. */
+/* The results could not be copied out: nobody knows of these holders, puts. */
 void fkv_work_uninstall(struct fkv_work *w);
 /* Parts that nobody took over end. */
 void fkv_work_drop(struct fkv_work *w);
 
+/* All results of a GET are written. On an error some may be holders. */
+int fkv_hits(struct fkv_work *w);
 int fkv_call_get(struct fkv_work *w);
 int fkv_call_put(struct fkv_work *w);
 int fkv_call_put_begin(struct fkv_work *w);
+void fkv_call_put_unbegin(struct fkv_work *w);
 /* Commit or abort. */
 int fkv_call_put_end(struct fkv_work *w);
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * call_get.c - GET: hits of the index, the rest as the daemon answers
+ * call_get.c - GET: what is no hit, as the daemon answers
  */
 #include "call.h"
-#include "trace.h"
 
-#define CHUNK		16	/* keys looked up, or holders made, at once */
+#define CHUNK		16	/* holders made at once */
 
 /* Over a cap: it is not given. */
 static void refuse(struct fkv_work *w, u32 i, struct fkv_entry *e,
@@ -28,158 +27,6 @@ static void take_entry(struct fkv_work *w, u32 i, struct fkv_entry *e,
 	}
 	w->parts[i].entry = e;
 	w->parts[i].release = release;
-}
-
-/* After the pin: a frozen owner's lease is over before another may write. */
-static bool lease_over(const struct fkv_instance *inst)
-{
-	return inst->strict && ktime_get_boottime_ns() >
-			       READ_ONCE(inst->lease_until_ns);
-}
-
-/* What a hit answers but its holder's id. */
-static void hit(struct fkv_work *w, struct fluxonkv_result *res,
-		const struct fkv_entry *e)
-{
-	res->status = 0;
-	res->source = FLUXONKV_SOURCE_LOCAL;
-	res->offset = e->offset;
-	res->len = e->len;
-	res->version = e->put_id;
-	w->hits++;
-	w->hit_bytes += e->len;
-}
-
-static void miss(struct fkv_work *w, struct fluxonkv_result *res)
-{
-	*res = (struct fluxonkv_result){ .status = FKV_ASK };
-	w->nr_ask++;
-}
-
-static struct fluxonkv_result *result_of(const struct fkv_new_holder *new)
-{
-	return container_of(new->ret_id, struct fluxonkv_result, id);
-}
-
-static void unhit(struct fkv_work *w, const struct fkv_new_holder *new,
-		  int status)
-{
-	struct fluxonkv_result *res = result_of(new);
-
-	w->hits--;
-	w->hit_bytes -= new->entry->len;
-	*res = (struct fluxonkv_result){ .status = status };
-	fkv_entry_put(new->entry);
-}
-
-/* Near a cap: one by one, as many as it takes. Returns how many those are. */
-static u32 charge_each(struct fkv_work *w, struct fkv_new_holder *new, u32 n)
-{
-	u32 m = 0;
-
-	for (u32 i = 0; i < n; i++) {
-		if (fkv_charge(w->s, PAGE_ALIGN(new[i].entry->len))) {
-			new[m++] = new[i];
-			continue;
-		}
-		atomic64_inc(&w->s->inst->quota);
-		unhit(w, &new[i], -EDQUOT);
-	}
-	return m;
-}
-
-static void hold_hits(struct fkv_work *w, struct fkv_new_holder *new, u32 n,
-		      u64 bytes)
-{
-	if (!fkv_charge(w->s, bytes))
-		n = charge_each(w, new, n);
-	if (!n || fkv_holder_add(w->s, new, n) == n)
-		return;
-	for (u32 i = 0; i < n; i++) {
-		if (*new[i].ret_id)
-			continue;
-		fkv_uncharge(w->s, PAGE_ALIGN(new[i].entry->len));
-		unhit(w, &new[i], -ENOMEM);
-	}
-}
-
-/* A chunk of keys: hits become holders, the others are to be asked. */
-static void look_up_chunk(struct fkv_work *w, struct fkv_probe *p, u32 n)
-{
-	struct fkv_instance *inst = w->s->inst;
-	struct fkv_new_holder new[CHUNK];
-	u64 bytes = 0;
-	u32 m = 0;
-	bool over;
-
-	fkv_index_get(inst, p, n);
-	over = lease_over(inst);
-	for (u32 i = 0; i < n; i++) {
-		struct fluxonkv_result *res = &w->res[p[i].item];
-		struct fkv_entry *e = p[i].entry;
-
-		trace_fluxonkv_get(w->s->id, p[i].hash, e ? e->put_id : 0,
-				   e ? e->len : 0, e && !over);
-		if (e && over)
-			fkv_entry_put(e);
-		if (!e || over) {
-			miss(w, res);
-			continue;
-		}
-		hit(w, res, e);
-		fkv_index_hit(e);
-		bytes += PAGE_ALIGN(e->len);
-		new[m++] = (struct fkv_new_holder){
-			.entry = e,
-			.ret_id = &res->id,
-		};
-	}
-	if (m)
-		hold_hits(w, new, m, bytes);
-}
-
-/* A bad request: what was not looked up yet has no result. */
-static void look_up_failed(struct fkv_work *w, const struct fkv_probe *p, u32 n,
-			   u32 at)
-{
-	while (n-- > 0)
-		w->res[p[n].item] = (struct fluxonkv_result){};
-	memset(&w->res[at], 0, (w->req.nr - at) * sizeof(*w->res));
-}
-
-/* All results are written. On an error some may be holders. */
-static int look_up(struct fkv_work *w)
-{
-	struct fkv_probe probes[CHUNK];
-	struct fkv_cursor c = w->items;
-	u32 n = 0;
-
-	for (u32 i = 0; i < w->req.nr; i++) {
-		const void *key;
-		u32 len;
-		int status, err = fkv_body_key(&c, &key, &len, &status);
-
-		if (err) {
-			look_up_failed(w, probes, n, i);
-			return err;
-		}
-		if (status) {
-			w->res[i] = (struct fluxonkv_result){
-				.status = status,
-			};
-			continue;
-		}
-		probes[n].key = key;
-		probes[n].len = len;
-		probes[n].item = i;
-		if (++n < CHUNK)
-			continue;
-		look_up_chunk(w, probes, n);
-		n = 0;
-	}
-	if (n)
-		look_up_chunk(w, probes, n);
-	return c.left ? -EMSGSIZE : 0;
 }
 
 void fkv_work_take(struct fkv_work *w, struct fkv_request *req)
@@ -270,6 +117,8 @@ void fkv_work_install(struct fkv_work *w)
 
 void fkv_work_uninstall(struct fkv_work *w)
 {
+	if (w->req.op == FLUXONKV_OP_PUT_BEGIN)
+		fkv_call_put_unbegin(w);
 	if (w->req.op != FLUXONKV_OP_GET &&
 	    w->req.op != FLUXONKV_OP_PUT_COMMIT)
 		return;
@@ -290,7 +139,7 @@ void fkv_work_drop(struct fkv_work *w)
 
 int fkv_call_get(struct fkv_work *w)
 {
-	int err = look_up(w);
+	int err = fkv_hits(w);
 
 	/* its index is not served any more, also not what was found before */
 	if (!err && READ_ONCE(w->s->inst->dead))

@@ -143,6 +143,13 @@ int fkv_call_put_begin(struct fkv_work *w)
 	return err;
 }
 
+void fkv_call_put_unbegin(struct fkv_work *w)
+{
+	for (u32 i = 0; i < w->req.nr; i++)
+		if (!w->res[i].status && w->res[i].id)
+			fkv_put_cancel(w->s, w->res[i].id);
+}
+
 /* Commit or abort: shut the windows first, then the daemon hears of it. */
 static void take_windows(struct fkv_work *w)
 {

@@ -12,6 +12,7 @@
 #include <linux/user_namespace.h>
 
 #include "internal.h"
+#include "user.h"
 
 #define FKV_FS_MAGIC	0x464c5558
 
@@ -247,14 +248,40 @@ static long ioctl_attach(struct fkv_session *s, void __user *arg)
 	return fkv_struct_out(arg, &a, sizeof(a));
 }
 
+/* The same as fkv_struct_in(), faster for whoever knows this struct. */
+static int call_in(struct fluxonkv_call *c, const void __user *arg)
+{
+	BUILD_BUG_ON(sizeof(*c) % 8);
+	if (!fkv_words_in((u64 *)c, arg, sizeof(*c)))
+		return fkv_struct_in(c, sizeof(*c), sizeof(*c), arg);
+	return c->size == sizeof(*c) ? 0 :
+		fkv_struct_in(c, sizeof(*c), sizeof(*c), arg);
+}
+
+/* Only what is told: the rest is as it was. */
+static int call_out(struct fluxonkv_call __user *arg,
+		    const struct fluxonkv_call *c)
+{
+	if (!user_write_access_begin(arg, sizeof(*arg)))
+		return -EFAULT;
+	unsafe_put_user(c->reply_size, &arg->reply_size, fault);
+	unsafe_put_user(c->released, &arg->released, fault);
+	user_write_access_end();
+	return 0;
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
 static long ioctl_call(struct fkv_session *s, void __user *arg)
 {
 	struct fluxonkv_call c;
-	long ret, err;
+	long ret;
+	int err;
 
 	if (!smp_load_acquire(&s->inst))
 		return -EBADFD;
-	err = fkv_struct_in(&c, sizeof(c), sizeof(c), arg);
+	err = call_in(&c, arg);
 	if (err)
 		return err;
 	if (c.flags || c.zero || c.nr_release > FLUXONKV_BATCH_MAX)
@@ -262,7 +289,7 @@ static long ioctl_call(struct fkv_session *s, void __user *arg)
 	c.reply_size = 0;
 	c.released = 0;
 	ret = fkv_call(s, &c);
-	err = fkv_struct_out(arg, &c, sizeof(c));
+	err = call_out(arg, &c);
 	return ret ? ret : err;
 }
 
@@ -303,6 +330,7 @@ static int session_release(struct inode *node, struct file *file)
 	fkv_holder_del_all(s);
 	xa_destroy(&s->puts);
 	fkv_holders_done(&s->holders);
+	kvfree(s->spare);
 	fkv_netlink_event(inst, FLUXONKV_EVENT_CLIENT_GONE, s);
 	mutex_lock(&inst->sessions_lock);
 	inst->nr_sessions--;

@@ -8,7 +8,6 @@
 #include "internal.h"
 #include "trace.h"
 
-#define BLOCK		128	/* slots: a page of them */
 #define BLOCKS_MAX	(1u << 17)
 #define BATCH		32
 
@@ -52,11 +51,6 @@ void fkv_holders_done(struct fkv_holders *t)
 	kvfree(t->blocks);
 }
 
-static struct fkv_holder *slot(const struct fkv_holders *t, u32 at)
-{
-	return &t->blocks[at / BLOCK][at % BLOCK];
-}
-
 /* Room for more blocks: the array of their addresses, of @room of them. */
 static void *blocks_alloc(u32 room)
 {
@@ -77,16 +71,15 @@ static void *add_block(struct fkv_holders *t, struct fkv_holder *block,
 		t->blocks = blocks;
 		t->room = room;
 	}
-	for (u32 i = BLOCK; i-- > 0;) {
+	for (u32 i = FKV_HOLDER_BLOCK; i-- > 0;) {
 		block[i].next = t->free;
-		t->free = t->nr_blocks * BLOCK + i + 1;
+		t->free = t->nr_blocks * FKV_HOLDER_BLOCK + i + 1;
 	}
 	t->blocks[t->nr_blocks++] = block;
 	return old;
 }
 
-/* One block more, unless another thread was first. */
-static int grow(struct fkv_holders *t)
+int fkv_holders_grow(struct fkv_holders *t)
 {
 	u32 room = max_t(u32, 8, READ_ONCE(t->room));
 	struct fkv_holder *block;
@@ -96,7 +89,7 @@ static int grow(struct fkv_holders *t)
 		room *= 2;
 	if (room > BLOCKS_MAX)
 		return -ENOMEM;
-	block = kcalloc(BLOCK, sizeof(*block), FKV_GFP);
+	block = kcalloc(FKV_HOLDER_BLOCK, sizeof(*block), FKV_GFP);
 	blocks = block ? blocks_alloc(room) : NULL;
 	if (!blocks) {
 		kfree(block);
@@ -114,25 +107,6 @@ static int grow(struct fkv_holders *t)
 	return 0;
 }
 
-/* Under the lock; 0 when there is no slot. */
-static u64 take(struct fkv_holders *t, const struct fkv_new_holder *new,
-		u64 now_ns)
-{
-	u32 at = t->free;
-	struct fkv_holder *h;
-
-	if (!at)
-		return 0;
-	h = slot(t, at - 1);
-	t->free = h->next;
-	t->nr++;
-	h->entry = new->entry;
-	h->release = new->release;
-	h->since_ns = now_ns;
-	h->uses++;
-	return (u64)h->uses << 32 | at;
-}
-
 u32 fkv_holder_add(struct fkv_session *s, const struct fkv_new_holder *new,
 		   u32 n)
 {
@@ -142,11 +116,10 @@ u32 fkv_holder_add(struct fkv_session *s, const struct fkv_new_holder *new,
 
 	do {
 		spin_lock(&t->lock);
-		for (; i < n; i++) {
-			u64 id = take(t, &new[i], now_ns);
+		for (; i < n && t->free; i++) {
+			u64 id = fkv_holder_take(t, new[i].entry,
+						 new[i].release, now_ns);
 
-			if (!id)
-				break;
 			*new[i].ret_id = id;
 			/* under the lock it cannot be released yet */
 			trace_fluxonkv_hold(s->id, id, new[i].entry->hash,
@@ -154,22 +127,22 @@ u32 fkv_holder_add(struct fkv_session *s, const struct fkv_new_holder *new,
 					    new[i].entry->len);
 		}
 		spin_unlock(&t->lock);
-	} while (i < n && !grow(t));
+	} while (i < n && !fkv_holders_grow(t));
 	made = i;
 	for (; i < n; i++)
 		*new[i].ret_id = 0;
 	return made;
 }
 
-/* Under the lock: what was in it. */
-static bool give_back(struct fkv_holders *t, u64 id, struct fkv_holder *ret)
+bool fkv_holder_give_back(struct fkv_holders *t, u64 id,
+			  struct fkv_holder *ret)
 {
 	u32 at = (u32)id;
 	struct fkv_holder *h;
 
-	if (!at || at > t->nr_blocks * BLOCK)
+	if (!at || at > t->nr_blocks * FKV_HOLDER_BLOCK)
 		return false;
-	h = slot(t, at - 1);
+	h = fkv_holder_slot(t, at - 1);
 	if (!h->entry || h->uses != id >> 32)
 		return false;
 	*ret = *h;
@@ -209,7 +182,7 @@ u32 fkv_holder_del(struct fkv_session *s, const u64 *ids, u32 n)
 
 		spin_lock(&t->lock);
 		for (u32 i = 0; i < m; i++)
-			if (!give_back(t, ids[from + i], &was[i]))
+			if (!fkv_holder_give_back(t, ids[from + i], &was[i]))
 				was[i].entry = NULL;
 		spin_unlock(&t->lock);
 		for (u32 i = 0; i < m; i++) {
@@ -224,19 +197,16 @@ u32 fkv_holder_del(struct fkv_session *s, const u64 *ids, u32 n)
 	return ended;
 }
 
-bool fkv_holder_next(struct fkv_session *s, u32 *at, struct fkv_told *ret)
+/* Under the lock: the same to the end of the block at most. */
+static bool next_in_block(const struct fkv_holders *t, u32 *at,
+			  struct fkv_told *ret)
 {
-	struct fkv_holders *t = &s->holders;
-	bool found = false;
-
-	spin_lock(&t->lock);
-	while (!found && *at < t->nr_blocks * BLOCK) {
-		const struct fkv_holder *h = slot(t, *at);
+	do {
+		const struct fkv_holder *h = fkv_holder_slot(t, *at);
 
 		++*at;
 		if (!h->entry)
 			continue;
-		found = true;
 		*ret = (struct fkv_told){
 			.id = (u64)h->uses << 32 | *at,
 			.hash = h->entry->hash,
@@ -244,8 +214,25 @@ bool fkv_holder_next(struct fkv_session *s, u32 *at, struct fkv_told *ret)
 			.put_id = h->entry->put_id,
 			.since_ns = h->since_ns,
 		};
-	}
-	spin_unlock(&t->lock);
+		return true;
+	} while (*at % FKV_HOLDER_BLOCK);
+	return false;
+}
+
+/* Its client's calls wait for the lock: for one block at a time. */
+bool fkv_holder_next(struct fkv_session *s, u32 *at, struct fkv_told *ret)
+{
+	struct fkv_holders *t = &s->holders;
+	bool found = false, more;
+
+	do {
+		spin_lock(&t->lock);
+		more = *at < t->nr_blocks * FKV_HOLDER_BLOCK;
+		if (more)
+			found = next_in_block(t, at, ret);
+		spin_unlock(&t->lock);
+		cond_resched();
+	} while (more && !found);
 	return found;
 }
 
@@ -254,8 +241,8 @@ void fkv_holder_del_all(struct fkv_session *s)
 	struct fkv_holders *t = &s->holders;
 	u64 now_ns = ktime_get_coarse_ns();
 
-	for (u32 at = 0; at < t->nr_blocks * BLOCK; at++) {
-		struct fkv_holder *h = slot(t, at);
+	for (u32 at = 0; at < t->nr_blocks * FKV_HOLDER_BLOCK; at++) {
+		struct fkv_holder *h = fkv_holder_slot(t, at);
 
 		if (!h->entry)
 			continue;

@@ -4,54 +4,15 @@
  */
 #include <linux/random.h>
 
-#include "internal.h"
+#include "index.h"
 #include "trace.h"
-
-#define READERS_MAX	(FKV_INDEX_REF / 2)
-
-static __always_inline u32 hash_lookup(const void *data, u32 len, u32 seed)
-{
-	return ((const struct fkv_probe *)data)->hash ^ seed;
-}
-
-static u32 hash_entry(const void *data, u32 len, u32 seed)
-{
-	return ((const struct fkv_entry *)data)->hash ^ seed;
-}
-
-static __always_inline int compare(struct rhashtable_compare_arg *arg, const void *obj)
-{
-	const struct fkv_probe *p = arg->key;
-	const struct fkv_entry *e = obj;
-
-	if (e->hash != p->hash || e->key_len != p->len)
-		return 1;
-	for (u32 i = 0; i < (p->len + 7) / 8; i++)
-		if (e->key[i] != p->key[i])
-			return 1;
-	return 0;
-}
-
-static const struct rhashtable_params index_params = {
-	.head_offset = offsetof(struct fkv_entry, node),
-	.key_len = sizeof(struct fkv_probe),
-	.hashfn = hash_lookup,
-	.obj_hashfn = hash_entry,
-	.obj_cmpfn = compare,
-	.automatic_shrinking = true,
-};
 
 int fkv_index_init(struct fkv_instance *inst)
 {
-	get_random_bytes(&inst->hash_key, sizeof(inst->hash_key));
+	get_random_bytes(inst->hash_key, sizeof(inst->hash_key));
 	init_llist_head(&inst->hits);
 	mutex_init(&inst->index_lock);
-	return rhashtable_init(&inst->index, &index_params);
-}
-
-static u32 hash_key(const struct fkv_instance *inst, const void *key, u32 len)
-{
-	return hsiphash(key, len, &inst->hash_key);
+	return rhashtable_init(&inst->index, &fkv_index_params);
 }
 
 static void entry_unuse(struct fkv_entry *e)
@@ -80,19 +41,15 @@ void fkv_entry_end(struct fkv_entry *e)
 	entry_unuse(e);
 }
 
-/* One reader more; false when it has ended. */
-static __always_inline bool entry_get(struct fkv_entry *e)
+/* One reader more, away from where hits are many. */
+static bool entry_get(struct fkv_entry *e)
 {
-	int old = atomic_fetch_add_unless(&e->refs, 1, 0);
+	u64 held = 0;
+	bool got = fkv_entry_get(e, &held);
 
-	if (old == FKV_INDEX_REF)
-		atomic64_add(PAGE_ALIGN(e->len), &e->inst->held_bytes);
-	/* far from what would look like the index's reference */
-	if (unlikely((old & (FKV_INDEX_REF - 1)) >= READERS_MAX)) {
-		atomic_dec(&e->refs);
-		return false;
-	}
-	return old;
+	if (held)
+		atomic64_add(held, &e->inst->held_bytes);
+	return got;
 }
 
 /*
@@ -133,20 +90,6 @@ static struct fkv_entry *entry_create(struct fkv_instance *inst, u64 put_id,
 	return e;
 }
 
-void fkv_index_get(struct fkv_instance *inst, struct fkv_probe *probes, u32 n)
-{
-	for (u32 i = 0; i < n; i++)
-		probes[i].hash = hash_key(inst, probes[i].key, probes[i].len);
-	rcu_read_lock();
-	for (u32 i = 0; i < n; i++) {
-		struct fkv_entry *e;
-
-		e = rhashtable_lookup(&inst->index, &probes[i], index_params);
-		probes[i].entry = e && entry_get(e) ? e : NULL;
-	}
-	rcu_read_unlock();
-}
-
 void fkv_index_list(struct fkv_entry *e)
 {
 	if (test_and_set_bit(FKV_ENTRY_LISTED, &e->flags))
@@ -165,7 +108,7 @@ static int hash_in(struct fkv_entry *e)
 	void *old;
 
 	old = rhashtable_lookup_get_insert_key(&e->inst->index, &l, &e->node,
-					       index_params);
+					       fkv_index_params);
 	if (IS_ERR(old))
 		return PTR_ERR(old);
 	if (old)
@@ -205,7 +148,7 @@ int fkv_index_publish(struct fkv_instance *inst,
 		return -ENOMEM;
 	memcpy(e->key, key, arg->key_len);
 	atomic_set(&e->refs, FKV_INDEX_REF);
-	e->hash = hash_key(inst, key, arg->key_len);
+	e->hash = fkv_hash(inst, e->key, arg->key_len);
 	e->cookie = arg->cookie;
 	e->quiet.cookie = arg->cookie;
 	mutex_lock(&inst->index_lock);
@@ -223,7 +166,7 @@ static bool unhash(struct fkv_entry *e)
 {
 	if (!test_and_clear_bit(FKV_ENTRY_HASHED, &e->flags))
 		return false;
-	rhashtable_remove_fast(&e->inst->index, &e->node, index_params);
+	rhashtable_remove_fast(&e->inst->index, &e->node, fkv_index_params);
 	atomic64_dec(&e->inst->entries);
 	return true;
 }
@@ -254,10 +197,10 @@ static struct fkv_entry *look_up(struct fkv_instance *inst, const void *key,
 	struct fkv_probe l = {
 		.key = key,
 		.len = len,
-		.hash = hash_key(inst, key, len),
+		.hash = fkv_hash(inst, key, len),
 	};
 
-	return rhashtable_lookup(&inst->index, &l, index_params);
+	return rhashtable_lookup(&inst->index, &l, fkv_index_params);
 }
 
 int fkv_index_retire(struct fkv_instance *inst, const void *key, u32 len,
@@ -308,6 +251,21 @@ int fkv_index_evict(struct fkv_instance *inst, const void *key, u32 len,
 	mutex_lock(&inst->index_lock);
 	ret = evict(inst, key, len, put_id);
 	mutex_unlock(&inst->index_lock);
+	return ret;
+}
+
+int fkv_index_held(struct fkv_instance *inst, const void *key, u32 len,
+		   u64 put_id)
+{
+	struct fkv_entry *e;
+	int ret = -ENOENT;
+
+	rcu_read_lock();
+	e = look_up(inst, key, len);
+	if (e && e->put_id == put_id)
+		ret = atomic_read(&e->refs) == FKV_INDEX_REF ?
+		      FLUXONKV_QUIET : FLUXONKV_HELD;
+	rcu_read_unlock();
 	return ret;
 }
 

@@ -26,7 +26,6 @@
 #include <linux/refcount.h>
 #include <linux/rhashtable.h>
 #include <linux/rwsem.h>
-#include <linux/siphash.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
@@ -43,6 +42,7 @@
 #define FKV_CHUNK_SINGLE	1UL	/* the low bit of segment->chunks[] */
 #define FKV_GRACE_NS		(80 * NSEC_PER_MSEC)	/* past a deadline */
 #define FKV_SESSION_REQUESTS	256
+#define FKV_SESSION_GONE	1024	/* puts shut that it may ask for */
 #define FKV_INSTANCE_REQUESTS	4096
 
 /* Charged to the caller's cgroup; at its limit an error, nobody's death. */
@@ -223,7 +223,7 @@ struct fkv_instance {
 	bool dead;
 	u64 lease_until_ns;
 	struct fkv_segment seg;
-	hsiphash_key_t hash_key;
+	u64 hash_key[2 + FLUXONKV_KEY_MAX / 4];
 	struct rhashtable index;
 	struct llist_head hits;
 	struct llist_node *hits_left;	/* taken off, not told yet; index_lock */
@@ -260,6 +260,12 @@ struct fkv_holders {
 	u32 nr;
 };
 
+/* Memory for a call: its request, behind it the results. */
+struct fkv_spare {
+	u64 size;			/* of data */
+	u64 data[];
+};
+
 struct fkv_session {
 	struct fkv_instance *inst;	/* NULL until attached */
 	struct mutex attach;
@@ -272,9 +278,11 @@ struct fkv_session {
 	struct fkv_uid *uid;
 	atomic64_t pinned;
 	struct fkv_holders holders;
+	struct fkv_spare *spare;	/* of a call that is over; or NULL */
 	struct rw_semaphore window;
 	struct rb_root windows;		/* open puts by offset; window */
 	struct xarray puts;		/* by the daemon's id */
+	u32 nr_gone;			/* marks among them; puts' lock */
 	struct list_head requests;	/* queue->lock */
 	struct list_head active;	/* queue->active; queue->lock */
 	u32 nr_requests;		/* queue->lock */
@@ -309,40 +317,28 @@ enum {
  * together, the list of hits, a QUIET message on its way.
  */
 struct fkv_entry {
+	/* what a hit reads and writes: a cache line, and the key */
 	struct rhash_head node;
-	struct fkv_extent extent;
-	struct fkv_instance *inst;
-	atomic_t refs;
-	refcount_t uses;
-	u32 hits;			/* lossy: only a hint */
-	unsigned long flags;
-	struct llist_node hit;
-	struct fkv_message quiet;
-	struct rcu_head rcu;
+	u32 hash;
+	u32 key_len;
 	u64 put_id;
 	u64 offset;
 	u64 len;
+	atomic_t refs;
+	u32 hits;			/* lossy: only a hint */
+	unsigned long flags;
+	struct fkv_instance *inst;
+	refcount_t uses;
+	struct fkv_extent extent;
+	struct llist_node hit;
+	struct fkv_message quiet;
+	struct rcu_head rcu;
 	u64 cookie;
-	u32 hash;
-	u32 key_len;
 	u64 key[];			/* padded with zeros */
 };
 
 int fkv_index_init(struct fkv_instance *inst);
 void fkv_index_done(struct fkv_instance *inst);
-/*
- * A key that is looked up: @key is padded with zeros to a multiple of 8. After
- * the look-up @entry is a reference to the published version, or NULL.
- */
-struct fkv_probe {
-	const u64 *key;
-	u32 len;
-	u32 hash;
-	struct fkv_entry *entry;
-	u32 item;			/* the caller's */
-};
-
-void fkv_index_get(struct fkv_instance *inst, struct fkv_probe *probes, u32 n);
 void fkv_index_list(struct fkv_entry *e);
 
 /* Popularity: lossy, and told to the daemon when it asks. */
@@ -359,6 +355,9 @@ int fkv_index_retire(struct fkv_instance *inst, const void *key, u32 len,
 		     u64 put_id);
 int fkv_index_evict(struct fkv_instance *inst, const void *key, u32 len,
 		    u64 put_id);
+/* Is that version held? */
+int fkv_index_held(struct fkv_instance *inst, const void *key, u32 len,
+		   u64 put_id);
 void fkv_index_empty(struct fkv_instance *inst);
 /* Up to @max of what was hit since the last call. */
 u32 fkv_index_hits(struct fkv_instance *inst, struct fluxonkv_hit *ret,
@@ -369,6 +368,12 @@ struct fkv_entry *fkv_entry_given(struct fkv_instance *inst,
 				  int *ret_err);
 /* The last reference is gone. */
 void fkv_entry_end(struct fkv_entry *e);
+
+/* A hit's bytes are added a little after its entry may have been retired. */
+static inline u64 fkv_held_bytes(const struct fkv_instance *inst)
+{
+	return max_t(s64, 0, atomic64_read(&inst->held_bytes));
+}
 
 static inline void fkv_entry_put(struct fkv_entry *e)
 {
@@ -399,6 +404,41 @@ struct fkv_holder {
 	u32 next;			/* free ones: slot + 1 */
 };
 
+#define FKV_HOLDER_BLOCK	128	/* slots: a page of them */
+
+static inline struct fkv_holder *fkv_holder_slot(const struct fkv_holders *t,
+						 u32 at)
+{
+	return &t->blocks[at / FKV_HOLDER_BLOCK][at % FKV_HOLDER_BLOCK];
+}
+
+/*
+ * Under the lock, where t->free tells of a slot: its id. The reference to @e
+ * is the holder's now.
+ */
+static __always_inline u64 fkv_holder_take(struct fkv_holders *t,
+					   struct fkv_entry *e,
+					   struct fkv_release *release,
+					   u64 now_ns)
+{
+	u32 at = t->free;
+	struct fkv_holder *h = fkv_holder_slot(t, at - 1);
+
+	t->free = h->next;
+	t->nr++;
+	h->entry = e;
+	h->release = release;
+	h->since_ns = now_ns;
+	h->uses++;
+	return (u64)h->uses << 32 | at;
+}
+
+/* Under the lock: what was in it; false: @id is no holder. */
+bool fkv_holder_give_back(struct fkv_holders *t, u64 id,
+			  struct fkv_holder *ret);
+/* One block of free slots more, unless there are some: 0 or -ENOMEM. */
+int fkv_holders_grow(struct fkv_holders *t);
+
 /* What is told of one by a dump. */
 struct fkv_told {
 	u64 id, len, put_id, since_ns;
@@ -420,7 +460,7 @@ u32 fkv_holder_add(struct fkv_session *s, const struct fkv_new_holder *new,
 /* Those of @ids that are holders end; how many. */
 u32 fkv_holder_del(struct fkv_session *s, const u64 *ids, u32 n);
 void fkv_holder_del_all(struct fkv_session *s);
-/* The next one from slot *@at on, which moves on; false: none. */
+/* The next one from slot *@at on, which moves on; false: none. May sleep. */
 bool fkv_holder_next(struct fkv_session *s, u32 *at, struct fkv_told *ret);
 /* A holder of the daemon's that no holder of ours took over ends here. */
 void fkv_release_send(struct fkv_instance *inst, struct fkv_release *r);
@@ -457,6 +497,8 @@ struct fkv_put *fkv_put_create(struct fkv_session *s,
 int fkv_put_install(struct fkv_put *put);
 /* Out of the table, its window shut: the table's reference, or NULL. */
 struct fkv_put *fkv_put_take(struct fkv_session *s, u64 id, int *ret_err);
+/* Its client was not told of it: it ends, and SHUT follows. */
+void fkv_put_cancel(struct fkv_session *s, u64 id);
 void fkv_put_put(struct fkv_put *put);
 /* Copy to one that was not installed. */
 int fkv_put_fill(struct fkv_put *put, const void __user *from);

@@ -8,7 +8,7 @@
 #include <kunit/test.h>
 #include <linux/random.h>
 
-#include "internal.h"
+#include "index.h"
 
 #define PAGES	4096u
 #define KEYS	3000u		/* so that the table grows and shrinks */
@@ -150,9 +150,14 @@ static struct fkv_entry *get(struct world *w, u32 i)
 {
 	u64 key[2] = { i, ~(u64)i };
 	struct fkv_probe probe = { .key = key, .len = sizeof(key) };
+	struct fkv_entry *e;
+	u64 held = 0;
 
-	fkv_index_get(&w->inst, &probe, 1);
-	return probe.entry;
+	rcu_read_lock();
+	e = fkv_index_get(&w->inst, &probe, &held);
+	rcu_read_unlock();
+	atomic64_add(held, &w->inst.held_bytes);
+	return e;
 }
 
 static int retire(struct world *w, u32 i)

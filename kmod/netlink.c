@@ -80,7 +80,7 @@ static int put_segment(struct sk_buff *skb, struct fkv_instance *inst,
 	       put_u64(skb, FLUXONKV_ATTR_OPEN_PUTS,
 		       atomic64_read(&inst->open_puts)) ||
 	       put_u64(skb, FLUXONKV_ATTR_HELD_BYTES,
-		       atomic64_read(&inst->held_bytes)) ||
+		       fkv_held_bytes(inst)) ||
 	       put_u64(skb, FLUXONKV_ATTR_HITS,
 		       atomic64_read(&inst->nr_hits)) ||
 	       put_u64(skb, FLUXONKV_ATTR_MISSES,
@@ -150,6 +150,21 @@ static int dump(struct sk_buff *skb, struct netlink_callback *cb, tell_fn tell)
 	}
 	mutex_unlock(&fkv_instances_lock);
 	return err && !skb->len ? err : skb->len;
+}
+
+/* Who may see none is told so, rather than that there is none. */
+static int may_dump(struct netlink_callback *cb)
+{
+	struct fkv_instance *inst;
+	bool may = false;
+
+	if (netlink_capable(cb->skb, CAP_NET_ADMIN))
+		return 0;
+	mutex_lock(&fkv_instances_lock);
+	list_for_each_entry(inst, &fkv_instances, link)
+		may = may || may_see(cb->skb, inst);
+	mutex_unlock(&fkv_instances_lock);
+	return may ? 0 : -EPERM;
 }
 
 static int tell_segment(struct sk_buff *skb, struct netlink_callback *cb,
@@ -272,10 +287,22 @@ void fkv_netlink_event(struct fkv_instance *inst, u32 event,
 	genlmsg_multicast(&family, skb, 0, 0, GFP_KERNEL);
 }
 
-static const struct genl_small_ops ops[] = {
-	{ .cmd = FLUXONKV_CMD_SEGMENTS, .dumpit = dump_segments },
-	{ .cmd = FLUXONKV_CMD_CLIENTS, .dumpit = dump_clients },
-	{ .cmd = FLUXONKV_CMD_HOLDERS, .dumpit = dump_holders },
+static const struct genl_ops ops[] = {
+	{
+		.cmd = FLUXONKV_CMD_SEGMENTS,
+		.start = may_dump,
+		.dumpit = dump_segments,
+	},
+	{
+		.cmd = FLUXONKV_CMD_CLIENTS,
+		.start = may_dump,
+		.dumpit = dump_clients,
+	},
+	{
+		.cmd = FLUXONKV_CMD_HOLDERS,
+		.start = may_dump,
+		.dumpit = dump_holders,
+	},
 };
 
 static const struct nla_policy policy[FLUXONKV_ATTR_MAX + 1];
@@ -285,8 +312,8 @@ static struct genl_family family __ro_after_init = {
 	.version = FLUXONKV_GENL_VERSION,
 	.maxattr = FLUXONKV_ATTR_MAX,
 	.policy = policy,
-	.small_ops = ops,
-	.n_small_ops = ARRAY_SIZE(ops),
+	.ops = ops,
+	.n_ops = ARRAY_SIZE(ops),
 	.mcgrps = groups,
 	.n_mcgrps = ARRAY_SIZE(groups),
 	.module = THIS_MODULE,

@@ -235,26 +235,33 @@ static int publish(struct fkv_instance *inst, void *element)
 	return e->status == -EFAULT ? -EFAULT : 0;
 }
 
-static int retire(struct fkv_instance *inst, void *element)
+typedef int (*version_fn)(struct fkv_instance *inst, const void *key, u32 len,
+			  u64 put_id);
+
+static int on_version(struct fkv_instance *inst, struct fluxonkv_entry *e,
+		      version_fn fn)
 {
-	struct fluxonkv_entry *e = element;
 	u64 key[FLUXONKV_KEY_MAX / 8];
 
 	e->status = key_in(e, key);
 	if (!e->status)
-		e->status = fkv_index_retire(inst, key, e->key_len, e->put_id);
+		e->status = fn(inst, key, e->key_len, e->put_id);
 	return e->status == -EFAULT ? -EFAULT : 0;
+}
+
+static int retire(struct fkv_instance *inst, void *element)
+{
+	return on_version(inst, element, fkv_index_retire);
 }
 
 static int evict(struct fkv_instance *inst, void *element)
 {
-	struct fluxonkv_entry *e = element;
-	u64 key[FLUXONKV_KEY_MAX / 8];
+	return on_version(inst, element, fkv_index_evict);
+}
 
-	e->status = key_in(e, key);
-	if (!e->status)
-		e->status = fkv_index_evict(inst, key, e->key_len, e->put_id);
-	return e->status == -EFAULT ? -EFAULT : 0;
+static int held(struct fkv_instance *inst, void *element)
+{
+	return on_version(inst, element, fkv_index_held);
 }
 
 static int answer(struct fkv_instance *inst, void *element)
@@ -366,7 +373,7 @@ static long ioctl_counts(struct fkv_instance *inst, void __user *arg)
 	c.retired = atomic64_read(&inst->retired);
 	c.holders = nr_holders(inst);
 	c.open_puts = atomic64_read(&inst->open_puts);
-	c.held_bytes = atomic64_read(&inst->held_bytes);
+	c.held_bytes = fkv_held_bytes(inst);
 	c.requests = READ_ONCE(inst->queue.nr);
 	c.hits = atomic64_read(&inst->nr_hits);
 	c.hit_bytes = atomic64_read(&inst->hit_bytes);
@@ -427,7 +434,8 @@ static long ioctl_entries(struct fkv_instance *inst, unsigned int cmd,
 {
 	struct fluxonkv_entry e;
 	element_fn fn = cmd == FLUXONKV_IOC_PUBLISH ? publish :
-			cmd == FLUXONKV_IOC_RETIRE ? retire : evict;
+			cmd == FLUXONKV_IOC_RETIRE ? retire :
+			cmd == FLUXONKV_IOC_EVICT ? evict : held;
 
 	return for_each_element(inst, arg, &e, sizeof(e), fn);
 }
@@ -481,7 +489,7 @@ static long owner_ioctl(struct file *file, unsigned int cmd,
 		return fkv_features(at);
 	if (cmd == FLUXONKV_IOC_BIND)
 		return ioctl_bind(o, at);
-	if (cmd < FLUXONKV_IOC_SEGMENT_CREATE || cmd > FLUXONKV_IOC_STOP)
+	if (cmd < FLUXONKV_IOC_SEGMENT_CREATE || cmd > FLUXONKV_IOC_HELD)
 		return -ENOTTY;
 	return bound_ioctl(o, cmd, at);
 }

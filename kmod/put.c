@@ -17,6 +17,7 @@
 
 #define WINDOW_PAGES	(FLUXONKV_WINDOW_OFFSET / PAGE_SIZE)
 #define GONE		xa_mk_value(1)	/* a put that was shut by the daemon */
+#define GONE_MARK	XA_MARK_0	/* finds them */
 
 static void shut_done(struct fkv_message *msg)
 {
@@ -279,6 +280,28 @@ int fkv_put_install(struct fkv_put *put)
 	return err;
 }
 
+/* Under puts' lock: nobody needs to hear of it any more. */
+static void forget(struct fkv_session *s, u64 id)
+{
+	__xa_erase(&s->puts, id);
+	s->nr_gone--;
+}
+
+/*
+ * Under puts' lock: in place of what is there, which needs no memory. Who never
+ * asks for its puts keeps the marks of the last ones only.
+ */
+static void mark_gone(struct fkv_session *s, u64 id)
+{
+	unsigned long oldest = 0;
+
+	__xa_store(&s->puts, id, GONE, 0);
+	__xa_set_mark(&s->puts, id, GONE_MARK);
+	if (++s->nr_gone > FKV_SESSION_GONE &&
+	    xa_find(&s->puts, &oldest, ULONG_MAX, GONE_MARK))
+		forget(s, oldest);
+}
+
 /* Claim what a commit or abort may name; a mark of one that ended goes. */
 static struct fkv_put *claim(struct fkv_session *s, u64 id, int *ret_err)
 {
@@ -288,7 +311,7 @@ static struct fkv_put *claim(struct fkv_session *s, u64 id, int *ret_err)
 	xa_lock(&s->puts);
 	put = xa_load(&s->puts, id);
 	if (xa_is_value(put)) {
-		__xa_erase(&s->puts, id);
+		forget(s, id);
 		put = NULL;
 		*ret_err = -ETIMEDOUT;
 	} else if (put && READ_ONCE(put->installed) && !put->taken) {
@@ -324,17 +347,34 @@ struct fkv_put *fkv_put_take(struct fkv_session *s, u64 id, int *ret_err)
 	return put;
 }
 
+void fkv_put_cancel(struct fkv_session *s, u64 id)
+{
+	int err;
+	struct fkv_put *put = claim(s, id, &err);
+
+	if (!put)
+		return;
+	window_shut(put);
+	xa_lock(&s->puts);
+	put->report = true;
+	xa_unlock(&s->puts);
+	unlist(put);
+	fkv_put_put(put);
+}
+
 int fkv_put_filled(struct fkv_put *put)
 {
 	struct fkv_session *s = put->session;
+	void *now;
 	bool ours;
 
 	xa_lock(&s->puts);
-	ours = xa_load(&s->puts, put->id) == put;
+	now = xa_load(&s->puts, put->id);
+	ours = now == put;
 	if (ours)
 		put->taken = true;
-	else
-		__xa_erase(&s->puts, put->id);	/* the mark */
+	else if (xa_is_value(now))
+		forget(s, put->id);
 	xa_unlock(&s->puts);
 	if (!ours)
 		return ended(put);
@@ -396,9 +436,8 @@ static int end(struct fkv_session *s, u64 id, bool report)
 		taken = put->taken;
 		put->report |= report;
 		WRITE_ONCE(put->dead, true);
-		/* in place of what is there: needs no memory */
 		if (!taken)
-			__xa_store(&s->puts, id, GONE, 0);
+			mark_gone(s, id);
 	}
 	xa_unlock(&s->puts);
 	if (!put)

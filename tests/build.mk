@@ -26,8 +26,9 @@ $(O)/tests/unit/test_bench_%: $(O)/tests/unit/test_bench_%.o \
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
 
 $(O)/tests/unit/test_ctl_%: $(O)/tests/unit/test_ctl_%.o \
-		$(addprefix $(O)/tools/ctl/,escape.o table.o)
-	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -o $@
+		$(addprefix $(O)/tools/ctl/,escape.o message.o table.o)
+	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $^ $(TEST_LIBS) -ljson-c \
+		-lnl-genl-3 -lnl-3 -o $@
 
 # kmod's pure files, in user space: tests/kmod/shim has what they include.
 KMOD_SHIM := -Itests/kmod/shim
@@ -38,7 +39,7 @@ KMOD_SRC := $(addprefix kmod/,extent.c body.c holder.c index.c) \
 $(O)/kmod/%.o: BASE_CFLAGS += $(KMOD_SHIM) -Wno-unused-parameter \
 	-Wno-sign-compare
 $(O)/tests/kmod/%.o $(O)/tests/unit/test_kmod_%.o: BASE_CFLAGS += \
-	$(KMOD_SHIM) -Ikmod -Itests/kmod
+	$(KMOD_SHIM) -Ikmod -Itests/kmod -Wno-unused-parameter
 
 $(O)/tests/kmod/kmod.a: $(call obj,$(KMOD_SRC))
 	@rm -f $@ && ar rcs $@ $^

@@ -28,7 +28,8 @@ $(O)/fluxonkv-bench: $(call obj,$(BENCH_SRC)) $(O)/libfluxonkv.a
 	$(call say,LD,$@)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -lsodium -ljson-c \
 		-lm -lpthread -o $@
 
-$(O)/tools/ctl/netlink.o: BASE_CFLAGS += \
+$(addprefix $(O)/tools/ctl/,message.o netlink.o) \
+		$(O)/tests/unit/test_ctl_message.o: BASE_CFLAGS += \
 	$(shell pkg-config --cflags libnl-genl-3.0 2>/dev/null)
 
 $(O)/fluxonkvctl: $(call obj,$(CTL_SRC)) $(O)/libfluxonkv.a

@@ -17,6 +17,7 @@ struct fkv_front;
 
 struct fkv_front_ops {
 	const char *name;		/* "unix" or "device" */
+	bool keeps;			/* its counts of holders are of all */
 	int (*listen)(struct fkv_front *f);	/* 0 or -errno */
 	/* no new clients; then none at all; then, after the loop ran, free */
 	void (*stop_accept)(struct fkv_front *f);

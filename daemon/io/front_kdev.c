@@ -19,9 +19,12 @@
 #include "base/table.h"
 #include "io/front.h"
 
-#define OWNER_NODE	"/dev/fluxonkv-owner"
 #define HITS_BATCH	512
+#define PROBE_BATCH	64
+#define PROBES_MAX	16384	/* in one count */
 #define NO_COOKIE	0
+#define RECV_TRIES	16	/* that fail in a row */
+#define SAY_EVERY	(10 * FKV_SEC)
 
 struct client {
 	struct fkv_node node;		/* by number */
@@ -46,6 +49,8 @@ struct front {
 	struct slot *slots;
 	uint32_t nr_slots, free;	/* free: slot + 1 */
 	uint64_t refused;		/* PUBLISH, ever */
+	uint32_t recv_failures;		/* in a row */
+	struct fkv_log_limit said;
 	struct fkv_gateway_stats stats;
 	struct fluxonkv_counts counts;
 	uint8_t *room;			/* RECV's */
@@ -80,6 +85,16 @@ static int one_ioctl(const struct front *f, unsigned long cmd, void *element,
 	struct fluxonkv_array a = array_of(element, size, 1);
 
 	return array_ioctl(f, cmd, &a);
+}
+
+/* What cannot be, unless we or the kernel are wrong. */
+static void call_failed(struct front *f, const char *call, int err)
+{
+	f->stats.call_errors++;
+	if (fkv_log_allowed(&f->said, SAY_EVERY))
+		fkv_log(FKV_LOG_ERR, "the kernel module refused %s: %s "
+			"(errors=%llu)", call, strerror(-err),
+			(unsigned long long)f->stats.call_errors);
 }
 
 /* ---- entries ---- */
@@ -164,11 +179,19 @@ static int retire(struct fkv_front *front, struct fkv_entry *e)
 {
 	struct front *f = of(front);
 	struct fluxonkv_entry el = describe(e);
+	int err = -ENOENT;
 
-	if (e->slot != FKV_NO_SLOT &&
-	    !one_ioctl(f, FLUXONKV_IOC_RETIRE, &el, sizeof(el)) &&
-	    el.status == FLUXONKV_HELD)
+	if (e->slot != FKV_NO_SLOT) {
+		err = one_ioctl(f, FLUXONKV_IOC_RETIRE, &el, sizeof(el));
+		err = err ? err : el.status;
+	}
+	if (err == FLUXONKV_HELD)
 		return 0;
+	if (err && err != -ENOENT) {
+		/* it may be served still: its extent is not used again */
+		call_failed(f, "RETIRE", err);
+		return 0;
+	}
 	if (e->slot != FKV_NO_SLOT)
 		slot_free(f, e);
 	f->ops->index.scanned(f->arg, e);
@@ -182,6 +205,7 @@ static void evict(struct fkv_front *front, struct fkv_entry *const *es,
 	struct fluxonkv_entry el[FKV_EVICT_BATCH];
 	size_t at[FKV_EVICT_BATCH], m = 0;
 	struct fluxonkv_array a;
+	int err;
 
 	for (size_t i = 0; i < n; i++) {
 		ret[i] = FKV_EVICT_OK;
@@ -194,10 +218,16 @@ static void evict(struct fkv_front *front, struct fkv_entry *const *es,
 	if (!m)
 		return;
 	a = array_of(el, sizeof(el[0]), m);
-	array_ioctl(f, FLUXONKV_IOC_EVICT, &a);
+	err = array_ioctl(f, FLUXONKV_IOC_EVICT, &a);
+	if (err)
+		call_failed(f, "EVICT", err);
 	for (size_t j = 0; j < a.done; j++) {
 		if (el[j].status == -EBUSY)
 			continue;
+		if (el[j].status && el[j].status != -ENOENT) {
+			call_failed(f, "EVICT", el[j].status);
+			continue;
+		}
 		ret[at[j]] = FKV_EVICT_OK;
 		slot_free(f, es[at[j]]);
 	}
@@ -308,8 +338,7 @@ static void reply(struct fkv_front *front, struct fkv_call *call)
 	if (err == -ENOMEM)
 		reply_error(f, call->id, call->op, err, NULL);
 	if (err && err != -ENOENT)
-		fkv_log(FKV_LOG_ERR, "the kernel refused a reply: %s",
-			strerror(-err));
+		call_failed(f, "REPLY", err);
 	if (gives(call))
 		end_given(f, call, err, body + sizeof(struct fluxonkv_rep));
 	fkv_free(body);
@@ -451,6 +480,19 @@ static void message(struct front *f, const struct fluxonkv_message *m,
 	}
 }
 
+/*
+ * What failed once may work next time, and is tried again at once, for it is
+ * as readable as before. Else our clients would wait for ever.
+ */
+static void recv_failed(struct front *f, int err, bool again)
+{
+	call_failed(f, "RECV", err);
+	if (again && ++f->recv_failures < RECV_TRIES)
+		return;
+	uv_poll_stop(&f->poll);
+	f->ops->failed(f->arg);
+}
+
 static void recv_ready(uv_poll_t *h, int status, int events)
 {
 	struct front *f = h->data;
@@ -462,15 +504,15 @@ static void recv_ready(uv_poll_t *h, int status, int events)
 	uint32_t at = 0;
 
 	(void)events;
-	if (status < 0)
-		return;
-	if (ioctl(f->fd, FLUXONKV_IOC_RECV, &r)) {
-		fkv_log(FKV_LOG_ERR, "cannot take messages of the device: %s",
-			strerror(errno));
-		/* it would be as readable at once: a busy loop */
-		uv_poll_stop(h);
+	if (status < 0) {
+		recv_failed(f, status, false);
 		return;
 	}
+	if (ioctl(f->fd, FLUXONKV_IOC_RECV, &r)) {
+		recv_failed(f, -errno, true);
+		return;
+	}
+	f->recv_failures = 0;
 	while (at < r.used) {
 		struct fluxonkv_message m;
 
@@ -497,8 +539,7 @@ static void lease(struct fkv_front *f, uint64_t until_ns)
 	};
 
 	if (ioctl(of(f)->fd, FLUXONKV_IOC_LEASE, &l))
-		fkv_log(FKV_LOG_ERR, "cannot renew the lease: %s",
-			strerror(errno));
+		call_failed(of(f), "LEASE", -errno);
 }
 
 static void take_hits(struct front *f)
@@ -519,15 +560,64 @@ static void take_hits(struct front *f)
 	} while (a.done == HITS_BATCH);
 }
 
+/* Entries from *at on, which moves on: those that are held, and their bytes. */
+static uint64_t probe(struct front *f, struct fkv_entry **at)
+{
+	struct fluxonkv_entry el[PROBE_BATCH];
+	struct fkv_entry *of_el[PROBE_BATCH], *e = *at;
+	struct fluxonkv_array a;
+	uint64_t bytes = 0;
+	uint32_t n = 0;
+
+	for (; e && n < PROBE_BATCH; e = f->ops->next_pending(f->arg, e)) {
+		e->read = false;
+		if (e->slot == FKV_NO_SLOT)
+			continue;
+		of_el[n] = e;
+		el[n++] = describe(e);
+	}
+	*at = e;
+	a = array_of(el, sizeof(el[0]), n);
+	if (n)
+		array_ioctl(f, FLUXONKV_IOC_HELD, &a);
+	for (uint32_t i = 0; i < a.done; i++) {
+		of_el[i]->read = el[i].status == FLUXONKV_HELD;
+		if (of_el[i]->read)
+			bytes += fkv_extent_bytes(of_el[i]->len);
+	}
+	return bytes;
+}
+
+/*
+ * Of what the kernel knows to be held, bytes that wait for their first persist:
+ * these the master counts by itself. The oldest ones: behind very many of them
+ * nobody is asked of, and what is held there counts twice for a while.
+ */
+static uint64_t held_pending(struct front *f)
+{
+	struct fkv_entry *at = f->ops->next_pending(f->arg, NULL);
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; at && i < PROBES_MAX; i += PROBE_BATCH)
+		bytes += probe(f, &at);
+	return bytes;
+}
+
 static uint64_t count(struct fkv_front *front)
 {
 	struct front *f = of(front);
 	struct fluxonkv_counts c = { .size = sizeof(c) };
+	uint64_t held, pending;
 
 	take_hits(f);
 	if (!ioctl(f->fd, FLUXONKV_IOC_COUNTS, &c))
 		f->counts = c;
-	return f->counts.held_bytes;
+	else
+		call_failed(f, "COUNTS", -errno);
+	held = f->counts.held_bytes;
+	pending = held ? held_pending(f) : 0;
+	/* released or taken between the two questions */
+	return held - fkv_min_u64(held, pending);
 }
 
 static void shut(struct fkv_front *front, uint64_t client, uint64_t put)
@@ -610,6 +700,7 @@ static void get_stats(struct fkv_front *front, struct fkv_gateway_stats *gs,
 	is->entries = f->nr_slots;
 	is->used = c->entries + c->retired;
 	is->retired = c->retired;
+	is->pinned = c->holders;
 	is->not_published = f->refused;
 	is->counter[FLUXONKV_CNT_HITS] = c->hits;
 	is->counter[FLUXONKV_CNT_HIT_BYTES] = c->hit_bytes;
@@ -646,6 +737,7 @@ static bool client_info(struct fkv_front *front, uint64_t client,
 
 static const struct fkv_front_ops kdev_ops = {
 	.name = "device",
+	.keeps = true,
 	.listen = front_listen,
 	.stop_accept = stop_accept,
 	.close_all = close_all,
@@ -664,63 +756,6 @@ static const struct fkv_front_ops kdev_ops = {
 	.get_stats = get_stats,
 	.client_info = client_info,
 };
-
-int fkv_kdev_probe(void)
-{
-	int fd = open(OWNER_NODE, O_RDWR | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	close(fd);
-	return 0;
-}
-
-static int bind_error(int err, const char *name, char *buf, size_t size)
-{
-	if (err == -ENOENT || err == -ENODEV || err == -ENXIO)
-		snprintf(buf, size, OWNER_NODE " is not there: is the module "
-			 "fluxonkv loaded (modprobe fluxonkv)?");
-	else if (err == -EACCES || err == -EPERM)
-		snprintf(buf, size, "may not open " OWNER_NODE ": only root "
-			 "may own an instance of the device");
-	else if (err == -EADDRINUSE)
-		snprintf(buf, size, "another daemon owns the instance \"%s\" "
-			 "of the device", name);
-	else
-		snprintf(buf, size, "cannot own the instance \"%s\" of the "
-			 "device: %s", name, strerror(-err));
-	return err;
-}
-
-int fkv_kdev_bind(const struct fkv_kdev_config *cfg, char *err,
-		  size_t err_size)
-{
-	struct fluxonkv_features features = { .size = sizeof(features) };
-	struct fluxonkv_bind b = {
-		.size = sizeof(b),
-		.flags = cfg->strict ? FLUXONKV_BIND_STRICT : 0,
-		.incarnation = cfg->incarnation,
-		.client_cap_bytes = cfg->client_cap,
-		.uid_cap_bytes = cfg->uid_cap,
-		.clients_max = cfg->clients_max,
-	};
-	int fd, res;
-
-	if (strlen(cfg->instance) >= sizeof(b.name))
-		return bind_error(-ENAMETOOLONG, cfg->instance, err, err_size);
-	memcpy(b.name, cfg->instance, strlen(cfg->instance));
-	fd = open(OWNER_NODE, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return bind_error(-errno, cfg->instance, err, err_size);
-	if (!ioctl(fd, FLUXONKV_IOC_FEATURES, &features) &&
-	    features.abi == FLUXONKV_ABI_VERSION &&
-	    !ioctl(fd, FLUXONKV_IOC_BIND, &b))
-		return fd;
-	res = features.abi && features.abi != FLUXONKV_ABI_VERSION ?
-		-EPROTONOSUPPORT : -errno;
-	close(fd);
-	return bind_error(res, cfg->instance, err, err_size);
-}
 
 int fkv_front_kdev_create(uv_loop_t *loop, int fd,
 			  const struct fkv_gateway_ops *ops, void *arg,

@@ -46,6 +46,10 @@ struct fkv_gateway_ops {
 	char *(*admin)(void *arg, const char *word, const char *argument,
 		       int *ret_err);
 	struct fkv_index_ops index;
+	/* live entries that wait for their first persist; NULL: the first */
+	struct fkv_entry *(*next_pending)(void *arg, const struct fkv_entry *e);
+	/* no client is heard any more, nor will be */
+	void (*failed)(void *arg);
 };
 
 /* Why an operator's question has no answer; @why may be NULL. */
@@ -63,6 +67,7 @@ struct fkv_gateway_stats {
 	/* ever */
 	uint64_t accepted, refused, requests, replies;
 	uint64_t bad_requests, broken, over_cap;
+	uint64_t call_errors;		/* of the kernel module */
 };
 
 struct fkv_conn_info {

@@ -601,9 +601,13 @@ uint64_t fkv_index_count(struct fkv_index *ix)
 void fkv_index_get_stats(struct fkv_index *ix, struct fkv_index_stats *ret)
 {
 	struct fkv_pins *p;
+	uint64_t pinned = 0;
 
-	TAILQ_FOREACH(p, &ix->pins, link)
+	TAILQ_FOREACH(p, &ix->pins, link) {
 		counters_read(p);
+		pinned += p->pinned;
+	}
 	*ret = ix->stats;
 	ret->retired = ix->nr_retired;
+	ret->pinned = pinned;
 }

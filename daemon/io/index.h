@@ -54,6 +54,7 @@ struct fkv_index_stats {
 	uint64_t not_published;		/* ever: no room, or key too long */
 	uint64_t scans, scanned_slots, hits_lost;
 	uint64_t counted_slots;
+	uint64_t pinned;		/* holders, at the last count */
 	uint64_t counter[FLUXONKV_CNT_NR];	/* of all clients, ever */
 };
 

@@ -153,7 +153,7 @@ static struct json_object *status_json(struct fkv_engine *e)
 	put_u64(o, "keys_memory", r.master.keys_memory);
 	put_u64(o, "keys_ssd", r.master.keys_ssd);
 	put_u64(o, "clients", r.owner.clients);
-	put_u64(o, "holders", r.owner.holders);
+	put_u64(o, "holders", r.holders);
 	put_u64(o, "pinned_bytes", r.master.pinned_bytes);
 	put_u64(o, "open_puts", r.owner.open_puts);
 	put_u64(o, "persist_pending", r.owner.persist_queued +
@@ -174,20 +174,17 @@ static struct json_object *holders_json(struct fkv_engine *e)
 	struct fkv_front *front = fkv_engine_front(e);
 	struct json_object *list = array();
 	struct fkv_client_info c;
+	pid_t pid;
 
 	front->ops->count(front);
-	for (uint64_t i = 0;
-	     fkv_owner_client_info(fkv_engine_owner(e), i, &c); i++) {
+	for (uint64_t i = 0; fkv_engine_client(e, i, &c, &pid); i++) {
 		struct json_object *o = object();
-		struct fkv_conn_info info = { 0 };
 
-		front->ops->client_info(front, c.client, &info);
 		put_u64(o, "client", c.client);
-		put_u64(o, "pid", (uint64_t)info.pid);
+		put_u64(o, "pid", (uint64_t)pid);
 		put_u64(o, "uid", c.uid);
-		put_u64(o, "holders", c.holders + info.pinned);
-		put_u64(o, "pinned_bytes", c.pinned_bytes +
-			info.pinned_bytes);
+		put_u64(o, "holders", c.holders);
+		put_u64(o, "pinned_bytes", c.pinned_bytes);
 		put_u64(o, "open_puts", c.open_puts);
 		append(list, o);
 	}

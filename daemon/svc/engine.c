@@ -489,6 +489,20 @@ static char *on_admin(void *arg, const char *word, const char *argument,
 	return fkv_admin_answer(arg, word, argument, ret_err);
 }
 
+static struct fkv_entry *on_next_pending(void *arg, const struct fkv_entry *at)
+{
+	struct fkv_engine *e = arg;
+
+	return fkv_owner_next_pending(e->owner, at);
+}
+
+static void on_failed(void *arg)
+{
+	struct fkv_engine *e = arg;
+
+	e->ec.failed(e->ec.arg);
+}
+
 static const struct fkv_gateway_ops gateway_ops = {
 	.client = on_client,
 	.gone = on_gone,
@@ -496,6 +510,8 @@ static const struct fkv_gateway_ops gateway_ops = {
 	.call = on_call,
 	.admin = on_admin,
 	.index = { .scanned = on_scanned, .hits = on_hits },
+	.next_pending = on_next_pending,
+	.failed = on_failed,
 };
 
 static int ring_create(struct fkv_engine *e)
@@ -648,11 +664,12 @@ void fkv_engine_stop_accept(struct fkv_engine *e)
 
 bool fkv_engine_idle(struct fkv_engine *e)
 {
-	struct fkv_owner_stats s;
+	struct fkv_report r;
 
-	fkv_owner_get_stats(e->owner, &s);
-	return !s.holders && !s.open_puts && !s.calls &&
-	       !e->front->ops->count(e->front);
+	e->front->ops->count(e->front);
+	fkv_engine_report(e, &r);
+	return !r.holders && !r.owner.holders && !r.owner.open_puts &&
+	       !r.owner.calls;
 }
 
 /* No client from now; what other threads still do ends with their stop. */
@@ -689,6 +706,25 @@ void fkv_engine_report(struct fkv_engine *e, struct fkv_report *ret)
 	fkv_master_get_stats(e->master, &ret->master);
 	fkv_owner_get_stats(e->owner, &ret->owner);
 	e->front->ops->get_stats(e->front, &ret->gateway, &ret->index);
+	ret->holders = ret->index.pinned;
+	if (!e->front->ops->keeps)
+		ret->holders += ret->owner.holders;
+}
+
+bool fkv_engine_client(struct fkv_engine *e, uint64_t i,
+		       struct fkv_client_info *ret, pid_t *ret_pid)
+{
+	struct fkv_conn_info info = { 0 };
+
+	if (!fkv_owner_client_info(e->owner, i, ret))
+		return false;
+	e->front->ops->client_info(e->front, ret->client, &info);
+	*ret_pid = info.pid;
+	if (e->front->ops->keeps)
+		ret->holders = ret->pinned_bytes = 0;
+	ret->holders += info.pinned;
+	ret->pinned_bytes += info.pinned_bytes;
+	return true;
 }
 
 struct fkv_front *fkv_engine_front(struct fkv_engine *e)

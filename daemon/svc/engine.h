@@ -42,6 +42,9 @@ struct fkv_engine_config {
 	uint32_t clients_max;
 	char *err;
 	size_t err_size;
+	/* no client is heard any more: end */
+	void (*failed)(void *arg);
+	void *arg;
 };
 
 /*
@@ -69,9 +72,13 @@ struct fkv_report {
 	struct fkv_owner_stats owner;
 	struct fkv_index_stats index;
 	struct fkv_gateway_stats gateway;
+	uint64_t holders;		/* of clients, by whatever way */
 };
 
 void fkv_engine_report(struct fkv_engine *e, struct fkv_report *ret);
+/* The i-th client, with what it holds by itself; false behind the last. */
+bool fkv_engine_client(struct fkv_engine *e, uint64_t i,
+		       struct fkv_client_info *ret, pid_t *ret_pid);
 struct fkv_front *fkv_engine_front(struct fkv_engine *e);
 struct fkv_owner *fkv_engine_owner(struct fkv_engine *e);
 struct fkv_master *fkv_engine_master(struct fkv_engine *e);

@@ -247,7 +247,7 @@ static void clients(struct fkv_text *t, const struct fkv_report *r)
 	fkv_metric_one(t, "fluxonkv_clients", "gauge", "Clients connected.",
 		       r->owner.clients);
 	fkv_metric_one(t, "fluxonkv_holders", "gauge",
-		       "Holders given by message.", r->owner.holders);
+		       "Holders of clients.", r->holders);
 	fkv_metric_one(t, "fluxonkv_open_puts", "gauge", "Puts in flight.",
 		       r->owner.open_puts);
 	fkv_metric_one(t, "fluxonkv_fetches", "gauge", "Fetches in flight.",
@@ -263,6 +263,9 @@ static void clients(struct fkv_text *t, const struct fkv_report *r)
 	fkv_metric_one(t, "fluxonkv_bad_requests_total", "counter",
 		       "Requests that were refused as malformed.",
 		       r->gateway.bad_requests);
+	fkv_metric_one(t, "fluxonkv_device_call_errors_total", "counter",
+		       "Calls that the kernel module refused, which is a bug.",
+		       r->gateway.call_errors);
 	fkv_metric_one(t, "fluxonkv_broken_connections_total", "counter",
 		       "Connections closed for broken framing.",
 		       r->gateway.broken);

@@ -39,6 +39,7 @@ struct daemon {
 	uv_signal_t sigterm, sigint;
 	uv_timer_t watchdog, stopping;
 	uint64_t stop_by_ns;
+	bool failed;
 	uint64_t incarnation;
 	uint32_t clients_max;
 	char err[ERR_SIZE];
@@ -213,27 +214,6 @@ static int start_devices(struct daemon *d)
 	return 0;
 }
 
-static int create_engine(struct daemon *d)
-{
-	struct fkv_engine_config ec = {
-		.cfg = &d->cfg,
-		.loop = &d->loop,
-		.segment = d->segment,
-		.owner_fd = d->owner_fd,
-		.devices = d->devices,
-		.nr_devices = d->nr_devices,
-		.shards_per_device = FKV_SHARDS_PER_DEVICE,
-		.epoch = fkv_lockfile_epoch(d->lock),
-		.incarnation = d->incarnation,
-		.started_ns = fkv_clock_ns(),
-		.clients_max = d->clients_max,
-		.err = d->err,
-		.err_size = sizeof(d->err),
-	};
-
-	return fkv_engine_create(&ec, &d->engine);
-}
-
 static int start_http(struct daemon *d)
 {
 	int err;
@@ -268,21 +248,16 @@ static void close_all(struct daemon *d)
 /* Who kept us waiting: one line per client that holds something. */
 static void name_holders(struct daemon *d)
 {
-	struct fkv_front *front = fkv_engine_front(d->engine);
-	struct fkv_owner *o = fkv_engine_owner(d->engine);
 	struct fkv_client_info c;
+	pid_t pid;
 
-	for (uint64_t i = 0; fkv_owner_client_info(o, i, &c); i++) {
-		struct fkv_conn_info info = { 0 };
-
-		front->ops->client_info(front, c.client, &info);
-		if (!c.holders && !info.pinned && !c.open_puts)
+	for (uint64_t i = 0; fkv_engine_client(d->engine, i, &c, &pid); i++) {
+		if (!c.holders && !c.open_puts)
 			continue;
 		fkv_log(FKV_LOG_WARN, "stopping with holders: pid=%d uid=%u "
 			"holders=%" PRIu64 " open_puts=%" PRIu64
-			" pinned_bytes=%" PRIu64, (int)info.pid, c.uid,
-			c.holders + info.pinned, c.open_puts,
-			c.pinned_bytes + info.pinned_bytes);
+			" pinned_bytes=%" PRIu64, (int)pid, c.uid, c.holders,
+			c.open_puts, c.pinned_bytes);
 	}
 }
 
@@ -299,19 +274,38 @@ static void on_stopping(uv_timer_t *t)
 	close_all(d);
 }
 
+static void stop_by(struct daemon *d, uint64_t by_ns)
+{
+	bool stopping = d->stop_by_ns;
+
+	d->stop_by_ns = by_ns;
+	if (stopping)
+		return;
+	sd_notify(0, "STOPPING=1");
+	fkv_engine_stop_accept(d->engine);
+	uv_timer_start(&d->stopping, on_stopping, 0, 50);
+}
+
 static void on_signal(uv_signal_t *s, int signum)
 {
 	struct daemon *d = s->data;
 
 	if (d->stop_by_ns) {	/* twice: now */
-		d->stop_by_ns = 1;
+		stop_by(d, 1);
 		return;
 	}
 	fkv_log(FKV_LOG_INFO, "stopping on %s", strsignal(signum));
-	sd_notify(0, "STOPPING=1");
-	d->stop_by_ns = fkv_clock_ns() + FKV_STOP_WAIT;
-	fkv_engine_stop_accept(d->engine);
-	uv_timer_start(&d->stopping, on_stopping, 0, 50);
+	stop_by(d, fkv_clock_ns() + FKV_STOP_WAIT);
+}
+
+/* Its clients would wait for ever: our end is what tells them. */
+static void on_failed(void *arg)
+{
+	struct daemon *d = arg;
+
+	fkv_log(FKV_LOG_ERR, "clients are not heard any more: stopping");
+	d->failed = true;
+	stop_by(d, 1);
 }
 
 static void on_watchdog(uv_timer_t *t)
@@ -458,6 +452,29 @@ static int take_name(struct daemon *d)
 					     sizeof(d->err));
 }
 
+static int create_engine(struct daemon *d)
+{
+	struct fkv_engine_config ec = {
+		.cfg = &d->cfg,
+		.loop = &d->loop,
+		.segment = d->segment,
+		.owner_fd = d->owner_fd,
+		.devices = d->devices,
+		.nr_devices = d->nr_devices,
+		.shards_per_device = FKV_SHARDS_PER_DEVICE,
+		.epoch = fkv_lockfile_epoch(d->lock),
+		.incarnation = d->incarnation,
+		.started_ns = fkv_clock_ns(),
+		.clients_max = d->clients_max,
+		.err = d->err,
+		.err_size = sizeof(d->err),
+		.failed = on_failed,
+		.arg = d,
+	};
+
+	return fkv_engine_create(&ec, &d->engine);
+}
+
 static int start(struct daemon *d)
 {
 	int err;
@@ -544,7 +561,7 @@ static int run(struct daemon *d)
 	finish(d, true);
 	uv_loop_close(&d->loop);
 	fkv_log(FKV_LOG_INFO, "stopped");
-	return EXIT_SUCCESS;
+	return d->failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)

@@ -28,9 +28,11 @@ assert_quiet
 hold 500
 n=$(field holders holders)
 [ "$n" = 500 ] || die "holders: $n"
+wait_for status holders 500
 kill -KILL $client
 wait $client 2>/dev/null || true
 wait_for status pinned_bytes 0
+wait_for status holders 0
 wait_for 'debug refs' clients 1
 assert_quiet
 "$o/tests/e2e/story" load 0 40 1048576 || die "puts after a death"

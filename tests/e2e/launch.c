@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * launch.c - run a program in which io_uring answers an errno: EPERM as
- * containers do, ENOSYS as old kernels do. launch EPERM|ENOSYS PROGRAM...
+ * launch.c - run a program in which calls answer an errno: io_uring EPERM as
+ * containers do, ENOSYS as old kernels do; with DEAF the kernel module's RECV
+ * answers EFAULT. launch EPERM|ENOSYS|DEAF PROGRAM...
  */
 #include <errno.h>
 #include <seccomp.h>
@@ -9,17 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-int main(int argc, char **argv)
+#include <linux/fluxonkv.h>
+
+static int no_io_uring(scmp_filter_ctx ctx, uint16_t err)
 {
 	static const char *const calls[] = {
 		"io_uring_setup", "io_uring_enter", "io_uring_register",
 	};
-	uint16_t err = argc > 1 && !strcmp(argv[1], "ENOSYS") ? ENOSYS : EPERM;
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
-	int res = -ENOMEM;
+	int res = 0;
 
-	if (argc < 3 || !ctx)
-		return 2;
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		int nr = seccomp_syscall_resolve_name(calls[i]);
 
@@ -27,6 +26,27 @@ int main(int argc, char **argv)
 		if (res)
 			break;
 	}
+	return res;
+}
+
+static int deaf(scmp_filter_ctx ctx)
+{
+	return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EFAULT), SCMP_SYS(ioctl), 1,
+				SCMP_A1(SCMP_CMP_EQ, FLUXONKV_IOC_RECV, 0));
+}
+
+int main(int argc, char **argv)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+	int res;
+
+	if (argc < 3 || !ctx)
+		return 2;
+	if (!strcmp(argv[1], "DEAF"))
+		res = deaf(ctx);
+	else
+		res = no_io_uring(ctx, strcmp(argv[1], "ENOSYS") ? EPERM :
+								   ENOSYS);
 	if (!res)
 		res = seccomp_load(ctx);
 	seccomp_release(ctx);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake.h"
+#include "index.h"
 
 /* ---- what kmod's other files do ---- */
 
@@ -151,9 +152,14 @@ struct fkv_entry *fake_get(struct fake *f, const char *key)
 {
 	struct padded p = pad(key);
 	struct fkv_probe probe = { .key = p.key, .len = p.len };
+	struct fkv_entry *e;
+	u64 held = 0;
 
-	fkv_index_get(&f->inst, &probe, 1);
-	return probe.entry;
+	rcu_read_lock();
+	e = fkv_index_get(&f->inst, &probe, &held);
+	rcu_read_unlock();
+	atomic64_add((s64)held, &f->inst.held_bytes);
+	return e;
 }
 
 int fake_retire(struct fake *f, const char *key, u64 put_id)

@@ -201,6 +201,27 @@ START_TEST(dump_tells_each_holder_once)
 END_TEST
 
 /* U5 */
+/* Of a table that is all but empty: calls of its client get between. */
+START_TEST(dump_leaves_the_lock_after_each_block)
+{
+	static u64 ids[64 * SLOTS];
+	unsigned long before;
+	struct fkv_told h;
+	u32 at = 0;
+
+	for (u32 i = 0; i < 64 * SLOTS; i++)
+		ids[i] = fake_hold(&f, 0, "a", NULL);
+	ck_assert_uint_eq(fkv_holder_del(session(0), ids, 64 * SLOTS - 1),
+			  64 * SLOTS - 1);
+	before = shim_rescheds;
+	ck_assert(fkv_holder_next(session(0), &at, &h));
+	ck_assert_uint_eq(h.id, ids[64 * SLOTS - 1]);
+	ck_assert_uint_ge(shim_rescheds - before, 63);
+	ck_assert(!fkv_holder_next(session(0), &at, &h));
+	ck_assert_uint_eq(del(0, ids[64 * SLOTS - 1]), 1);
+}
+END_TEST
+
 START_TEST(session_that_ends_holds_nothing)
 {
 	for (u32 i = 0; i < 3 * SLOTS; i++)
@@ -450,6 +471,7 @@ int main(void)
 	tcase_add_test(tc, holder_of_another_session_is_none_here);
 	tcase_add_test(tc, release_of_many_ends_those_that_are_holders);
 	tcase_add_test(tc, dump_tells_each_holder_once);
+	tcase_add_test(tc, dump_leaves_the_lock_after_each_block);
 	tcase_add_test(tc, session_that_ends_holds_nothing);
 	tcase_add_test(tc, holders_of_a_call_are_made_together);
 	tcase_add_test(tc, holder_without_memory_takes_nothing_over);

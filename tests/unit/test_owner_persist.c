@@ -74,6 +74,34 @@ START_TEST(pinned_value_counts_once_while_its_first_persist_is_pending)
 }
 END_TEST
 
+/* The front asks of these who holds them. */
+START_TEST(pending_values_are_listed_until_they_are_persisted_or_retired)
+{
+	struct fkv_entry *a = owner_put("a", PAGE, 5, 9);
+	struct fkv_entry *b = owner_put("b", PAGE, 6, 10);
+	struct fkv_cmd write, other;
+
+	ck_assert_ptr_null(fkv_owner_next_pending(owner, NULL));
+	persist_first("a", 9, 5);
+	persist_first("b", 10, 6);
+	ck_assert_ptr_eq(fkv_owner_next_pending(owner, NULL), a);
+	ck_assert_ptr_eq(fkv_owner_next_pending(owner, a), b);
+	ck_assert_ptr_null(fkv_owner_next_pending(owner, b));
+	write = owner_write(SUM);
+	other = owner_write(SUM);
+	owner_io(write.token, 0, 0);
+	commit_answer(core_take_msg(FKV_MSG_SSD_COMMIT).op);
+	ck_assert_ptr_eq(fkv_owner_next_pending(owner, NULL), b);
+	owner_retire("b", 10);
+	ck_assert_ptr_null(fkv_owner_next_pending(owner, NULL));
+	fkv_owner_check(owner);
+	core_drop_all();
+	owner_scanned(b);
+	owner_io(other.token, -EIO, 0);
+	core_drop_all();
+}
+END_TEST
+
 /* P4: a persist that fails ends it, too; pins that end meanwhile are none */
 START_TEST(failed_persist_leaves_what_is_pinned_now)
 {
@@ -633,6 +661,7 @@ int main(void)
 	tcase_add_test(tc, persist_is_hashed_written_and_committed);
 	tcase_add_test(tc,
 		pinned_value_counts_once_while_its_first_persist_is_pending);
+	tcase_add_test(tc, pending_values_are_listed_until_they_are_persisted_or_retired);
 	tcase_add_test(tc, failed_persist_leaves_what_is_pinned_now);
 	tcase_add_test(tc, persists_in_flight_are_bounded);
 	tcase_add_test(tc, bytes_of_persists_in_flight_are_bounded);

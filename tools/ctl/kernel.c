@@ -75,14 +75,12 @@ static int open_kernel(const struct ctl *c, const char *name,
 	return CTL_OK;
 }
 
-/* Who may not see an instance is not told of it: nothing may mean that. */
+/* Who may see some instances is not told of others. */
 static int check_nothing(const struct ctl *c, const char *name, int cmd)
 {
-	if (geteuid())
-		return ctl_fail(c, "nothing that this user may see: root sees "
-				"all instances, others their own");
 	if (cmd == FLUXONKV_CMD_SEGMENTS && *name)
-		return ctl_fail(c, "the kernel has no instance '%s'", name);
+		return ctl_fail(c, "the kernel has no instance '%s'%s", name,
+				geteuid() ? " that this user may see" : "");
 	return CTL_OK;
 }
 

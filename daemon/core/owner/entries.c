@@ -77,6 +77,21 @@ static void count_held(struct fkv_owner *o, const struct fkv_entry *e,
 	o->held_bytes += more ? bytes : 0 - bytes;
 }
 
+static void set_pending(struct fkv_owner *o, struct fkv_entry *e, bool pending)
+{
+	if (pending && !e->pending)
+		TAILQ_INSERT_TAIL(&o->pending, e, waits);
+	else if (!pending && e->pending)
+		TAILQ_REMOVE(&o->pending, e, waits);
+	e->pending = pending;
+}
+
+struct fkv_entry *fkv_owner_next_pending(const struct fkv_owner *o,
+					 const struct fkv_entry *e)
+{
+	return e ? TAILQ_NEXT(e, waits) : TAILQ_FIRST(&o->pending);
+}
+
 /*
  * What readers pin is known from the last count only, which left pending ones
  * out: one that it saw pinned is taken for pinned until the next.
@@ -89,7 +104,7 @@ void fkv_entry_pending(struct fkv_owner *o, const struct fkv_key *key,
 	if (!e || e->extent != extent || e->pending == pending)
 		return;
 	count_held(o, e, false);
-	e->pending = pending;
+	set_pending(o, e, pending);
 	count_held(o, e, true);
 	if (!pending && e->read && !e->pins)
 		o->shared_bytes += fkv_extent_bytes(e->len);
@@ -99,6 +114,7 @@ void fkv_entry_pending(struct fkv_owner *o, const struct fkv_key *key,
 static void unlive(struct fkv_owner *o, struct fkv_entry *e)
 {
 	count_held(o, e, false);
+	set_pending(o, e, false);
 	fkv_table_del(&o->live, &e->node);
 	e->live = false;
 	o->stats.entries--;

@@ -14,6 +14,7 @@ struct fkv_client;
 
 TAILQ_HEAD(fkv_puts, fkv_put);
 TAILQ_HEAD(fkv_jobs, fkv_job);
+TAILQ_HEAD(fkv_entries, fkv_entry);
 
 struct fkv_uid {
 	struct fkv_node node;
@@ -145,6 +146,7 @@ struct fkv_owner {
 	uint64_t now_ns;
 	uint64_t active_bytes;		/* of jobs hashing or writing */
 	uint32_t active;
+	struct fkv_entries pending;	/* live, and their first persist is */
 	/* live entries whose first persist is not pending: */
 	uint64_t held_bytes;		/* that holders pin */
 	uint64_t shared_bytes;		/* that readers pin */

@@ -56,6 +56,7 @@ int fkv_owner_create(const struct fkv_owner_config *cfg,
 	o->stats.devices_on = cfg->ring ? cfg->ring_devices : 0;
 	TAILQ_INIT(&o->queued);
 	TAILQ_INIT(&o->blocked);
+	TAILQ_INIT(&o->pending);
 	fkv_timers_init(&o->timers);
 	*ret = o;
 	return 0;
@@ -325,7 +326,8 @@ static void check_clients(const struct fkv_owner *o)
 
 static void check_held(const struct fkv_owner *o)
 {
-	uint64_t held = 0, pos = 0;
+	uint64_t held = 0, pending = 0, listed = 0, pos = 0;
+	const struct fkv_entry *of;
 	struct fkv_node *n = NULL;
 
 	while ((n = fkv_table_walk(&o->live, &pos, n))) {
@@ -333,8 +335,12 @@ static void check_held(const struct fkv_owner *o)
 
 		e = fkv_container_of(n, struct fkv_entry, node);
 		held += e->pins && !e->pending ? fkv_extent_bytes(e->len) : 0;
+		pending += e->pending;
 	}
 	fkv_assert(held == o->held_bytes);
+	TAILQ_FOREACH(of, &o->pending, waits)
+		listed += of->live && of->pending;
+	fkv_assert(pending == listed);
 }
 
 void fkv_owner_check(const struct fkv_owner *o)

@@ -42,7 +42,8 @@ struct fkv_entry {
 	bool scanned;			/* no pin in shared memory any more */
 	bool evicting;
 	bool pending;			/* first persist: not evictable anyway */
-	bool read;			/* the gateway's: pinned while pending */
+	bool read;			/* the front's: pinned while pending */
+	TAILQ_ENTRY(fkv_entry) waits;	/* owner: live ones that are pending */
 };
 
 enum fkv_in_type {
@@ -120,6 +121,9 @@ void fkv_owner_get_stats(const struct fkv_owner *o,
  */
 uint64_t fkv_owner_client_pins(struct fkv_owner *o, uint64_t client,
 			       uint64_t bytes);
+/* Live entries whose first persist is pending: the one after @e, NULL: first. */
+struct fkv_entry *fkv_owner_next_pending(const struct fkv_owner *o,
+					 const struct fkv_entry *e);
 /* The i-th client, false behind the last. */
 bool fkv_owner_client_info(const struct fkv_owner *o, uint64_t i,
 			   struct fkv_client_info *ret);

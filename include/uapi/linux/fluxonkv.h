@@ -258,11 +258,12 @@ struct fluxonkv_segment {
 };
 
 /*
- * An element of PUBLISH, RETIRE and EVICT. PUBLISH: 0; EEXIST (a version of
+ * An element of PUBLISH, RETIRE, EVICT and HELD. PUBLISH: 0; EEXIST (a version of
  * the key is published), EBUSY (overlaps a live extent),
  * EINVAL. RETIRE: FLUXONKV_QUIET, FLUXONKV_HELD (a QUIET message follows), or
  * ENOENT (not published with at most that put_id). EVICT: FLUXONKV_QUIET, or
- * EBUSY (held, still published), or ENOENT.
+ * EBUSY (held, still published), or ENOENT. HELD: FLUXONKV_QUIET (nobody holds
+ * that version), FLUXONKV_HELD, or ENOENT.
  */
 struct fluxonkv_entry {
 	__aligned_u64 key;		/* address */
@@ -349,7 +350,8 @@ struct fluxonkv_recv {
 
 /*
  * End an open put without its client: it can no longer write when the message
- * SHUT comes. ENOENT: there is no such put.
+ * SHUT comes. ENOENT: there is no such put. SHUT also comes unasked, of a put
+ * whose client could not be told of it.
  */
 struct fluxonkv_shut {
 	__u32 size;
@@ -414,6 +416,7 @@ struct fluxonkv_client {
 #define FLUXONKV_IOC_COUNTS	_IO(FLUXONKV_IOC_TYPE, 0x4c)
 #define FLUXONKV_IOC_CLIENTS	_IO(FLUXONKV_IOC_TYPE, 0x4d)
 #define FLUXONKV_IOC_STOP	_IO(FLUXONKV_IOC_TYPE, 0x4e)
+#define FLUXONKV_IOC_HELD	_IO(FLUXONKV_IOC_TYPE, 0x4f)
 
 /*
  * Generic netlink. Dumps are for CAP_NET_ADMIN, or the uid of the owner, of

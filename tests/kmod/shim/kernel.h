@@ -31,6 +31,10 @@ typedef unsigned int gfp_t;
 #define __GFP_NOWARN		0
 
 #define unlikely(cond)		__builtin_expect(!!(cond), 0)
+#define likely(cond)		__builtin_expect(!!(cond), 1)
+#ifndef __always_inline
+#define __always_inline		inline __attribute__((__always_inline__))
+#endif
 #define container_of(p, type, member) \
 	((type *)((char *)(p) - offsetof(type, member)))
 #define struct_size(p, member, n) \
@@ -55,9 +59,15 @@ typedef unsigned int gfp_t;
 
 /* Spinlocks and read sides of RCU that this thread is in. */
 extern __thread int shim_atomic;
+/* How often this thread has let others run. */
+extern __thread unsigned long shim_rescheds;
 
 #define shim_may_sleep()	shim_assert(!shim_atomic)
-#define cond_resched()		shim_may_sleep()
+#define cond_resched() \
+	do { \
+		shim_may_sleep(); \
+		shim_rescheds++; \
+	} while (0)
 
 /* ---- memory ---- */
 
@@ -296,9 +306,6 @@ struct vm_fault;
 typedef struct {
 	unsigned int val;
 } kuid_t;
-typedef struct {
-	u64 key[2];
-} hsiphash_key_t;
 typedef unsigned int vm_fault_t;
 typedef struct {
 	char unused;
@@ -308,9 +315,7 @@ struct xarray {
 };
 
 extern u64 shim_now_ns;
-extern u32 shim_hash_mask;	/* fewer bits: keys of equal hashes */
 
-u32 hsiphash(const void *data, size_t len, const hsiphash_key_t *key);
 void get_random_bytes(void *p, size_t n);
 
 static inline u64 ktime_get_coarse_ns(void)

@@ -5,9 +5,9 @@
 #include <xxhash.h>
 
 __thread int shim_atomic;
+__thread unsigned long shim_rescheds;
 bool (*shim_alloc_fail)(void);
 u64 shim_now_ns = 1000;
-u32 shim_hash_mask = UINT32_MAX;
 
 /* ---- memory ---- */
 
@@ -89,11 +89,6 @@ void shim_rcu_flush(void)
 }
 
 /* ---- numbers ---- */
-
-u32 hsiphash(const void *data, size_t len, const hsiphash_key_t *key)
-{
-	return (u32)XXH64(data, len, key->key[0]) & shim_hash_mask;
-}
 
 void get_random_bytes(void *p, size_t n)
 {

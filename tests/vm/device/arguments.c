@@ -95,6 +95,8 @@ static const struct form forms[] = {
 	  0, AT(fluxonkv_array, zero), true, true, fill_array },
 	{ OWNER, FLUXONKV_IOC_EVICT, sizeof(struct fluxonkv_array),
 	  0, AT(fluxonkv_array, zero), true, true, fill_array },
+	{ OWNER, FLUXONKV_IOC_HELD, sizeof(struct fluxonkv_array),
+	  0, AT(fluxonkv_array, zero), true, true, fill_array },
 	{ OWNER, FLUXONKV_IOC_REPLY, sizeof(struct fluxonkv_array),
 	  0, AT(fluxonkv_array, zero), true, true, fill_array },
 	{ OWNER, FLUXONKV_IOC_HITS, sizeof(struct fluxonkv_array),
@@ -268,7 +270,7 @@ static void unknown_commands_are_enotty(void)
 		EQ(ask(owner.fd, _IOC(_IOC_READ, FLUXONKV_IOC_TYPE, nr, 8),
 		       at), -ENOTTY);
 	}
-	EQ(tried, 256 - 16);
+	EQ(tried, 256 - 17);
 	EQ(read(client.fd, at, 8), -1);
 	EQ(write(owner.fd, at, 8), -1);
 }

@@ -157,6 +157,7 @@ int owner_retire(struct owner *o, const char *key, u64 put_id);
 /* Retire what it has of a key, up to @put_id; under o->lock. */
 void owner_drop(struct owner *o, const char *key, u64 put_id);
 int owner_evict(struct owner *o, const char *key, u64 put_id);
+int owner_held(struct owner *o, const char *key, u64 put_id);
 int owner_shut(struct owner *o, u64 client, u64 put);
 int owner_reply(struct owner *o, u64 cookie, const void *body, u32 size);
 struct fluxonkv_counts owner_counts(struct owner *o);

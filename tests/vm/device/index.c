@@ -271,6 +271,24 @@ static void evict_spares_what_is_held(void)
 	EQ(owner_publish(&owner, "a", 0, PAGE, 7), 0);
 }
 
+static void held_version_is_told(void)
+{
+	struct fluxonkv_result res;
+	struct client c;
+
+	start(&c);
+	EQ(owner_held(&owner, "a", 7), -ENOENT);
+	EQ(owner_publish(&owner, "a", 0, PAGE, 7), 0);
+	EQ(owner_held(&owner, "a", 7), FLUXONKV_QUIET);
+	EQ(get(&c, "a", &res), 0);
+	EQ(owner_held(&owner, "a", 7), FLUXONKV_HELD);
+	EQ(owner_held(&owner, "a", 6), -ENOENT);
+	EQ(owner_held(&owner, "", 7), -EINVAL);
+	EQ(release(&c, res.id), 0);
+	EQ(owner_held(&owner, "a", 7), FLUXONKV_QUIET);
+	EQ(owner_evict(&owner, "a", 7), FLUXONKV_QUIET);
+}
+
 static u32 hits(struct fluxonkv_hit *at, u32 nr)
 {
 	struct fluxonkv_array a = {
@@ -540,6 +558,7 @@ int main(int argc, char **argv)
 		TEST(overlapping_extents_are_refused),
 		TEST(retired_extent_is_free_when_quiet),
 		TEST(evict_spares_what_is_held),
+		TEST(held_version_is_told),
 		TEST(hits_are_told_once),
 		TEST(strict_hits_need_a_lease),
 		TEST(client_cap_counts_pages_of_holders_and_puts),

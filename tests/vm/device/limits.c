@@ -180,6 +180,7 @@ static void arrays_end_where_their_memory_ends(void)
 	array_bounds(FLUXONKV_IOC_PUBLISH, sizeof(struct fluxonkv_entry));
 	array_bounds(FLUXONKV_IOC_RETIRE, sizeof(struct fluxonkv_entry));
 	array_bounds(FLUXONKV_IOC_EVICT, sizeof(struct fluxonkv_entry));
+	array_bounds(FLUXONKV_IOC_HELD, sizeof(struct fluxonkv_entry));
 	array_bounds(FLUXONKV_IOC_REPLY, sizeof(struct fluxonkv_answer));
 	EQ(owner_counts(&owner).entries, 0);
 }

@@ -89,6 +89,13 @@ int owner_evict(struct owner *o, const char *key, u64 put_id)
 	return entry(o, FLUXONKV_IOC_EVICT, &e, key);
 }
 
+int owner_held(struct owner *o, const char *key, u64 put_id)
+{
+	struct fluxonkv_entry e = { .put_id = put_id };
+
+	return entry(o, FLUXONKV_IOC_HELD, &e, key);
+}
+
 int owner_shut(struct owner *o, u64 client, u64 put)
 {
 	struct fluxonkv_shut s = {

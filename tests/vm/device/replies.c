@@ -73,15 +73,20 @@ static const struct item two_puts[2] = {
 };
 static struct fluxonkv_result got[2];
 
-/* And the owner has seen what became of its answer. */
+/* The owner has seen what became of its answer. */
+static void owner_saw(void)
+{
+	pthread_mutex_lock(&owner.lock);
+	pthread_mutex_unlock(&owner.lock);
+}
+
 static int ask_two(u16 op, const struct item *it)
 {
 	int err;
 
 	memset(got, 0, sizeof(got));
 	err = call_many(client.fd, op, it, 2, got);
-	pthread_mutex_lock(&owner.lock);
-	pthread_mutex_unlock(&owner.lock);
+	owner_saw();
 	return err;
 }
 
@@ -541,6 +546,52 @@ static void answer_may_lie_in_read_only_memory(void)
 	EQ(at->res[1].id, 201);
 }
 
+/* ---- answers that their client cannot take ---- */
+
+static int begin_at(void *at, u32 room)
+{
+	static u8 body[PAGE];
+	struct fluxonkv_call c = {
+		.size = sizeof(c),
+		.body = (uintptr_t)body,
+		.body_size = body_build(body, FLUXONKV_OP_PUT_BEGIN, two_puts,
+					2, 30 * SEC_NS),
+		.reply = (uintptr_t)at,
+		.reply_room = room,
+	};
+
+	return ask(client.fd, FLUXONKV_IOC_CALL, &c);
+}
+
+/* U4: the owner hears of it, with nobody writing any more. */
+static void puts_that_cannot_be_told_end_at_once(void)
+{
+	u32 size = sizeof(reply.rep) + 2 * sizeof(reply.res[0]);
+	u8 *end = edge() + PAGE;
+	u8 *const places[] = { (u8 *)8, end, end - size + 8, end - size };
+
+	start();
+	for (u32 i = 0; i < ARRAY_SIZE(places); i++) {
+		bool good = i == ARRAY_SIZE(places) - 1;
+
+		EQ(begin_at(places[i], size), good ? 0 : -EFAULT);
+		owner_saw();
+		EQ(reply_status, 0);
+		EQ(owner_counts(&owner).open_puts, good ? 2 : 0);
+		for (u32 j = 0; j < 2 && !good; j++) {
+			CHECK(owner_heard(&owner, FLUXONKV_MESSAGE_SHUT,
+					  client.id, put_ids + j, 2000));
+			EQ(put_commit(&client, put_ids + j), -EINVAL);
+			EQ(probe_write(client.win + (j + 1) * MIB, 1),
+			   -SIGBUS);
+		}
+	}
+	EQ(owner_heard_nr(&owner, FLUXONKV_MESSAGE_SHUT), 6);
+	EQ(owner_shut(&owner, client.id, put_ids), 0);
+	EQ(owner_shut(&owner, client.id, put_ids + 1), 0);
+	nothing_kept();
+}
+
 /* ---- opaque requests ---- */
 
 static void echo(struct owner *o, struct fluxonkv_message *m,
@@ -656,6 +707,7 @@ int main(int argc, char **argv)
 		TEST(answers_of_two_are_not_exchanged),
 		TEST(late_answer_is_refused),
 		TEST(answer_may_lie_in_read_only_memory),
+		TEST(puts_that_cannot_be_told_end_at_once),
 		TEST(opaque_call_goes_there_and_back),
 		LONG_TEST(random_answers_leave_nothing, 900),
 	};

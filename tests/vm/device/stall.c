@@ -10,6 +10,7 @@
 #define SLOT	(256 * 1024ULL)
 #define NAME	"stall"
 #define QUIET_MS	200	/* long enough for what must not come */
+#define MARKS	1024		/* puts shut that the kernel remembers */
 
 static struct owner owner = { .slot = SLOT };
 static struct client client;
@@ -167,6 +168,30 @@ static void shut_window_is_told_to_its_client(void)
 	EQ(open_puts(), 0);
 	EQ(put_commit(&client, put.id), -ETIMEDOUT);
 	EQ(put_commit(&client, put.id), -EINVAL);
+}
+
+/* A client that never asks what became of them: only the last ones are kept. */
+static void shut_puts_are_remembered_to_a_limit(void)
+{
+	static u64 ids[MARKS + 10];
+	struct fluxonkv_result put;
+
+	start();
+	for (u32 i = 0; i < ARRAY_SIZE(ids); i++) {
+		EQ(put_begin(&client, "k", PAGE, &put), 0);
+		ids[i] = put.id;
+		EQ(owner_shut(&owner, client.id, put.id), 0);
+		CHECK(owner_heard(&owner, FLUXONKV_MESSAGE_SHUT, client.id,
+				  put.id, 5000));
+	}
+	EQ(put_commit(&client, ids[0]), -EINVAL);
+	EQ(put_commit(&client, ids[9]), -EINVAL);
+	EQ(put_commit(&client, ids[10]), -ETIMEDOUT);
+	EQ(put_commit(&client, ids[MARKS + 9]), -ETIMEDOUT);
+	EQ(put_commit(&client, ids[MARKS + 9]), -EINVAL);
+	EQ(put_begin(&client, "k", PAGE, &put), 0);
+	EQ(put_commit(&client, put.id), 0);
+	EQ(put_commit(&client, ids[11]), -ETIMEDOUT);
 }
 
 /* The client is killed amid its copy: it goes, and its put with it. */
@@ -385,6 +410,7 @@ int main(int argc, char **argv)
 		TEST(shut_extent_returns_when_the_copier_left),
 		TEST(every_put_of_a_batch_can_be_shut),
 		TEST(shut_window_is_told_to_its_client),
+		TEST(shut_puts_are_remembered_to_a_limit),
 		TEST(killed_copier_leaves_at_once),
 		TEST(dead_owners_chunk_stays_while_copied_to),
 		TEST(killed_reader_leaves_no_holder),
