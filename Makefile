@@ -75,6 +75,9 @@ demo-vm:
 check_make = $(MAKE) --no-print-directory \
 	$(if $(findstring jobserver,$(MAKEFLAGS)),,-j$$(nproc))
 
+# VMCHECK=none leaves the module's guests out, for who runs all of vm-check.
+VMCHECK ?= quick
+
 .PHONY: check
 check:
 	@tests/tools/install-deps check vm
@@ -82,7 +85,7 @@ check:
 	$(Q)+$(check_make) SAN=address,undefined all tests
 	$(Q)+$(check_make) SAN=thread all tests
 	$(Q)tests/tools/run-tests build build-address-undefined build-thread
-	$(Q)tests/vm/vm-check build quick
+	$(if $(filter none,$(VMCHECK)),,$(Q)tests/vm/vm-check build $(VMCHECK))
 
 # The kernel module in guests with Debian's kernels, with its tests and a daemon:
 # what check runs of it, all of it, and all under KASAN, lockdep and kmemleak.

@@ -2,21 +2,24 @@
 
 BASE_SRC := $(addprefix daemon/base/, \
 	base.c hash.c hash_avx2.c key.c log.c size.c table.c timer.c)
-WIRE_SRC := $(addprefix daemon/wire/, auth.c cluster.c cluster_core.c msg.c \
+WIRE_SRC := $(addprefix daemon/wire/, auth.c cluster.c cluster_core.c frame.c msg.c \
 	pool.c request.c session.c)
 CORE_SRC := daemon/core/core.c \
 	$(addprefix daemon/core/master/, change.c extents.c get.c ghost.c \
-		master.c ops.c policy.c reclaim.c routes.c space.c window.c) \
+		master.c members.c ops.c policy.c reclaim.c routes.c space.c window.c) \
 	$(addprefix daemon/core/owner/, calls.c clients.c entries.c fetch.c \
-		owner.c persist.c put.c) \
+		home.c owner.c persist.c put.c stage.c) \
 	$(addprefix daemon/core/ssd/, arbiter.c ondisk.c ring.c)
 IO_SRC := $(addprefix daemon/io/, device.c device_io.c direct.c engine.c engine_threads.c \
 	engine_uring.c front_kdev.c front_unix.c gateway.c gateway_conn.c index.c \
 	kdev_bind.c mailbox.c \
 	rpc.c rpc_call.c rpc_conn.c rpc_key.c rpc_peer.c segment.c shard.c \
-	workers.c)
-SVC_SRC := $(addprefix daemon/svc/, admin.c args.c config.c engine.c \
-	exposition.c http.c inbox.c lockfile.c main.c metrics.c notice.c preflight.c)
+	tcp.c tcp_conn.c transfer.c transfer_chan.c transfer_chunks.c \
+	transfer_ops.c transfer_sends.c transfer_thread.c workers.c)
+SVC_SRC := $(addprefix daemon/svc/, address.c admin.c args.c batch.c config.c \
+	config_role.c engine.c engine_life.c exposition.c http.c hub.c inbox.c \
+	lockfile.c main.c metrics.c moves.c moves_in.c moves_out.c neighbours.c \
+	notice.c preflight.c uplink.c)
 
 # The schema of what hosts say to each other, compiled; what comes of it is not
 # ours to lint.

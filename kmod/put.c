@@ -326,14 +326,17 @@ static struct fkv_put *claim(struct fkv_session *s, u64 id, int *ret_err)
 
 /*
  * Nobody writes to it any more: its extent is the daemon's, and only then it
- * is not in the table any more, where the daemon looks for it.
+ * is not in the table any more, where the daemon looks for it. An error, when
+ * the daemon found it there after it was taken: SHUT follows, and nothing else
+ * may be asked of it.
  */
-static void unlist(struct fkv_put *put)
+static int unlist(struct fkv_put *put)
 {
 	struct fkv_session *s = put->session;
 
 	fkv_segment_del(s->inst, &put->extent);
 	xa_erase(&s->puts, put->id);
+	return READ_ONCE(put->dead) ? ended(put) : 0;
 }
 
 struct fkv_put *fkv_put_take(struct fkv_session *s, u64 id, int *ret_err)
@@ -343,8 +346,11 @@ struct fkv_put *fkv_put_take(struct fkv_session *s, u64 id, int *ret_err)
 	if (!put)
 		return NULL;
 	window_shut(put);
-	unlist(put);
-	return put;
+	*ret_err = unlist(put);
+	if (!*ret_err)
+		return put;
+	fkv_put_put(put);
+	return NULL;
 }
 
 void fkv_put_cancel(struct fkv_session *s, u64 id)
@@ -367,6 +373,7 @@ int fkv_put_filled(struct fkv_put *put)
 	struct fkv_session *s = put->session;
 	void *now;
 	bool ours;
+	int err;
 
 	xa_lock(&s->puts);
 	now = xa_load(&s->puts, put->id);
@@ -378,9 +385,9 @@ int fkv_put_filled(struct fkv_put *put)
 	xa_unlock(&s->puts);
 	if (!ours)
 		return ended(put);
-	unlist(put);
+	err = unlist(put);
 	fkv_put_put(put);
-	return 0;
+	return err;
 }
 
 /* Where @from is copied to, a piece at a time; returns bytes or -EFAULT. */

@@ -338,14 +338,19 @@ static int recv_messages(struct fkv_queue *q, struct recv *r)
 	return 0;
 }
 
-/* The next request of the session whose turn it is; with a reference. */
+/*
+ * The next request of the session whose turn it is; with a reference. None
+ * before a message that was queued earlier.
+ */
 static struct fkv_request *request_pop(struct fkv_queue *q)
 {
 	struct fkv_request *req = NULL;
 	struct fkv_session *s;
 
 	spin_lock(&q->lock);
-	s = list_first_entry_or_null(&q->active, struct fkv_session, active);
+	s = list_empty(&q->messages) ?
+		list_first_entry_or_null(&q->active, struct fkv_session,
+					 active) : NULL;
 	if (s) {
 		req = list_first_entry(&s->requests, struct fkv_request, link);
 		list_del(&req->link);
@@ -413,9 +418,11 @@ long fkv_queue_recv(struct fkv_instance *inst, struct fluxonkv_recv *arg)
 	 */
 	mutex_lock(&q->recv_lock);
 	/* what is told before what is asked: clients are known then */
-	err = recv_messages(q, &r);
-	if (!err)
-		err = recv_requests(q, &r);
+	do {
+		err = recv_messages(q, &r);
+		if (!err)
+			err = recv_requests(q, &r);
+	} while (!err && !list_empty_careful(&q->messages));
 	mutex_unlock(&q->recv_lock);
 	arg->used = r.used;
 	arg->nr = r.nr;

@@ -10,7 +10,7 @@ TESTABLE := $(BASE_OBJ) $(WIRE_OBJ) $(CORE_OBJ) $(IO_OBJ) $(SVC_TEST_OBJ)
 
 .PHONY: tests
 tests: daemon lib tools $(addprefix $(O)/tests/unit/test_,$(TEST_NAMES)) $(O)/tests/e2e/demo \
-	$(O)/tests/tools/policy-sim $(O)/tests/tools/cheat $(O)/tests/sim/sim $(addprefix $(O)/tests/e2e/,story badinput launch stress field service) \
+	$(O)/tests/tools/policy-sim $(O)/tests/tools/cheat $(O)/tests/sim/sim $(O)/tests/sim/cluster/cluster $(addprefix $(O)/tests/e2e/,story badinput launch stress field service) \
 	$(O)/tests/conformance/conformance
 
 $(O)/testable.a: $(TESTABLE)

@@ -71,4 +71,22 @@
 #define FKV_IO_RETRIES		8u
 #define FKV_MAILBOX_MAX		4096u
 
+/* clusters (protocol.md F, G3, G5, K6) */
+#define FKV_OWNERS_MAX		256u
+#define FKV_HEARTBEAT_NS	(500 * FKV_MS)
+#define FKV_LEASE_NS		(3000 * FKV_MS)	/* the owner counts */
+#define FKV_LEASE_MASTER_NS	(3200 * FKV_MS)	/* the master counts */
+#define FKV_LOOP_GAP_MAX	(500 * FKV_MS)
+#define FKV_LOOP_TICK_NS	(250 * FKV_MS)
+#define FKV_SUSPEND_NS		(600 * FKV_SEC)
+#define FKV_SUSPECT_NS		(5 * FKV_SEC)
+#define FKV_SUSPECT_MAX		3u	/* failures until it is not tried */
+#define FKV_XFER_STALL_NS	(2 * FKV_SEC)
+#define FKV_CHUNK		(4 * FKV_MIB)
+#define FKV_CHUNKS_MAX		16u
+#define FKV_STAGE_READS		4u	/* chunks of one StageRead being read */
+#define FKV_STAGE_PUSHES	4u
+#define FKV_STAGES_MAX		1024u
+#define FKV_BUSY_MAX		(1u << 20)	/* ranges in a registration */
+
 #endif

@@ -38,6 +38,16 @@ struct fkv_msg *fkv_out_send(struct fkv_out *out, enum fkv_msg_type type)
 	return &cmd->msg;
 }
 
+struct fkv_cluster_msg *fkv_out_cluster(struct fkv_out *out, uint32_t peer,
+					enum fkv_cluster_type type)
+{
+	struct fkv_cmd *cmd = fkv_out_add(out, FKV_CMD_CLUSTER);
+
+	cmd->peer = peer;
+	cmd->cluster.type = type;
+	return &cmd->cluster;
+}
+
 void fkv_out_done(struct fkv_out *out)
 {
 	fkv_free(out->cmds);

@@ -30,6 +30,8 @@ struct fkv_io_request {
 	uint64_t skip_vpos, skip_len;	/* WRITE: skip header, if skip_len */
 	void *memory;			/* payload in the segment, 4 KiB aligned */
 	uint64_t len;			/* bytes of payload */
+	uint64_t at;			/* READ: behind so many of the payload's,
+					   in units of the layout */
 	uint64_t sum_seed;		/* READ */
 	/* WRITE: what the header says */
 	uint64_t seq, put_id, sum;
@@ -42,6 +44,8 @@ struct fkv_io_result {
 	enum fkv_io_kind kind;
 	int res;			/* 0 or -errno */
 	uint64_t sum;			/* READ: of what was read */
+	const uint64_t *sums;		/* READ: of each FKV_SUM_CHUNK of that,
+					   until done() returns */
 	uint64_t queue_ns, io_ns;
 };
 

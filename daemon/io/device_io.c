@@ -27,7 +27,8 @@ bool fkv_device_request_valid(const struct fkv_device *d,
 	    io->len > io->entry_len - d->shards.unit)
 		return false;
 	if (io->kind == FKV_IO_READ)
-		return true;
+		return io->at % d->shards.unit == 0 &&
+		       io->at <= io->entry_len - d->shards.unit - io->len;
 	return io->key_len >= 1 && io->key_len <= FKV_KEY_MAX &&
 	       (!io->skip_len || range_valid(d, io->skip_vpos, io->skip_len));
 }
@@ -79,6 +80,7 @@ void fkv_device_begin(struct fkv_device *d, struct fkv_device_request *rq)
 	rq->started_ns = fkv_clock_ns();
 	rq->offset = fkv_shards_offset(s, rq->io.vpos) + s->unit;
 	if (rq->io.kind == FKV_IO_READ) {
+		rq->offset += rq->io.at;
 		rq->total = fkv_align_up(rq->io.len, s->alignment);
 		begin_sums(rq);
 		return;
@@ -125,10 +127,12 @@ void fkv_device_finish(struct fkv_device *d, struct fkv_device_request *rq)
 		d->block_free[d->nr_blocks_free++] = rq->blocks;
 	if (rq->item.state != FKV_ARBITER_OUT)
 		fkv_arbiter_done(&d->arbiter, &rq->item);
+	if (rq->io.kind == FKV_IO_READ)
+		res.sums = rq->chunk;
 	count(d, rq);
+	d->cfg.done(d->cfg.arg, &res);
 	fkv_free(rq);
 	d->live--;
-	d->cfg.done(d->cfg.arg, &res);
 }
 
 static bool all_issued(const struct fkv_device_request *rq)

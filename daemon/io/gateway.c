@@ -290,6 +290,8 @@ char *fkv_admin_ask(const struct fkv_gateway_ops *ops, void *arg, uid_t uid,
 	}
 	if (!text && ret->err == -EINVAL)
 		ret->why = "unknown word for the daemon";
+	if (!text && ret->err == -EOPNOTSUPP)
+		ret->why = "only a master knows it: ask the master's daemon";
 	return text;
 }
 

@@ -214,11 +214,11 @@ static bool is_loopback(const struct sockaddr *sa)
 	       IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-static int may_meet(const struct fkv_rpc *r, const struct sockaddr *sa)
+int fkv_rpc_may_meet(const uint8_t *key, const struct sockaddr *sa)
 {
 	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
 		return -EAFNOSUPPORT;
-	return r->cfg.self.key || is_loopback(sa) ? 0 : -EACCES;
+	return key || is_loopback(sa) ? 0 : -EACCES;
 }
 
 static void listener_closed(uv_handle_t *h)
@@ -230,7 +230,7 @@ static void listener_closed(uv_handle_t *h)
 
 int fkv_rpc_listen(struct fkv_rpc *r, const struct sockaddr *at)
 {
-	int err = may_meet(r, at);
+	int err = fkv_rpc_may_meet(r->cfg.self.key, at);
 
 	if (err)
 		return err;
@@ -268,7 +268,7 @@ int fkv_rpc_dial(struct fkv_rpc *r, const struct sockaddr *to,
 		 struct fkv_rpc_peer **ret)
 {
 	struct fkv_rpc_peer *p;
-	int err = may_meet(r, to);
+	int err = fkv_rpc_may_meet(r->cfg.self.key, to);
 
 	if (err)
 		return err;

@@ -114,6 +114,9 @@ int fkv_rpc_create(uv_loop_t *loop, const struct fkv_rpc_config *cfg,
 /* "1.2.3.4:80", "[::1]:80". 0 or -EINVAL; names are not looked up. */
 int fkv_rpc_address(const char *text, struct sockaddr_storage *ret);
 
+/* Without a key (NULL) only loopback: 0, -EACCES or -EAFNOSUPPORT. */
+int fkv_rpc_may_meet(const uint8_t *key, const struct sockaddr *sa);
+
 /* 0; -EACCES: beyond loopback without a key; or what bind(2) says. */
 int fkv_rpc_listen(struct fkv_rpc *r, const struct sockaddr *at);
 uint16_t fkv_rpc_port(const struct fkv_rpc *r);
@@ -167,6 +170,8 @@ void fkv_rpc_reply(struct fkv_rpc *r, const struct fkv_rpc_ask *ask, int status,
 		   const void *data, size_t len);
 
 bool fkv_rpc_peer_is_up(const struct fkv_rpc_peer *p);
+/* Would a small FKV_SESSION_REQUEST be taken? */
+bool fkv_rpc_peer_has_room(const struct fkv_rpc_peer *p);
 /* Failed FKV_RPC_SUSPECT times in a row, and has not answered since (F3). */
 bool fkv_rpc_peer_is_suspect(const struct fkv_rpc_peer *p);
 bool fkv_rpc_peer_is_dialled(const struct fkv_rpc_peer *p);

@@ -431,6 +431,12 @@ bool fkv_rpc_peer_is_up(const struct fkv_rpc_peer *p)
 	return p->up;
 }
 
+bool fkv_rpc_peer_has_room(const struct fkv_rpc_peer *p)
+{
+	return p->has_session && p->session.tx.n < FKV_SESSION_MSGS &&
+	       p->session.tx.bytes < FKV_SESSION_BYTES;
+}
+
 bool fkv_rpc_peer_is_suspect(const struct fkv_rpc_peer *p)
 {
 	return p->failures >= FKV_RPC_SUSPECT;

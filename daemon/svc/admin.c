@@ -89,6 +89,17 @@ static void put_key(struct json_object *o, const char *name,
 	put_str(o, name, buf);
 }
 
+/* What an owner knows of its own; the rest is the master's to tell. */
+static struct json_object *owned_json(struct fkv_engine *e,
+				      const struct fkv_report *r)
+{
+	struct json_object *o = object();
+
+	put_u64(o, "capacity_bytes", fkv_engine_config(e)->cfg->memory);
+	put_u64(o, "pinned_bytes", r->owner.pinned_bytes);
+	return o;
+}
+
 static struct json_object *memory_json(const struct fkv_report *r)
 {
 	struct json_object *o = object();
@@ -131,6 +142,53 @@ static uint64_t hits_local(const struct fkv_report *r)
 	return r->owner.hits_local + r->index.counter[FLUXONKV_CNT_HITS];
 }
 
+static void identity(struct json_object *o, struct fkv_engine *e)
+{
+	const struct fkv_engine_config *ec = fkv_engine_config(e);
+
+	put_str(o, "version", FKV_VERSION);
+	put_str(o, "role", fkv_role_name(ec->cfg->role));
+	put_str(o, "cluster", ec->cfg->cluster_name);
+	put_str(o, "instance", ec->cfg->instance_key);
+	put_u64(o, "pid", (uint64_t)getpid());
+	put_u64(o, "epoch", fkv_engine_epoch(e));
+	put_u64(o, "uptime_s", (fkv_clock_ns() - ec->started_ns) / FKV_SEC);
+}
+
+static void master_status(struct json_object *o, struct fkv_engine *e)
+{
+	struct fkv_report r;
+
+	fkv_engine_report(e, &r);
+	identity(o, e);
+	put_str(o, "listen", fkv_engine_config(e)->cfg->listen);
+	put_u64(o, "members", r.master.members);
+	put_u64(o, "members_live", r.master.members_live);
+	put_u64(o, "sessions", r.hub.sessions);
+	put(o, "memory", memory_json(&r));
+	put_u64(o, "keys", r.master.keys);
+	put_u64(o, "keys_memory", r.master.keys_memory);
+	put_u64(o, "keys_ssd", r.master.keys_ssd);
+	put_u64(o, "waiting", r.master.waiting);
+	put_u64(o, "tombs", r.master.tombs);
+	put_u64(o, "leaked_ops", r.master.leaked_ops);
+}
+
+/* Of an owner: is its master there, and what is left of the lease. */
+static void uplink_status(struct json_object *o, struct fkv_engine *e,
+			  const struct fkv_report *r)
+{
+	const struct fkv_uplink_stats *u = &r->uplink;
+
+	put_str(o, "master", fkv_engine_config(e)->cfg->master);
+	put_str(o, "master_state", !u->connected ? "not connected" :
+		!u->session ? "joining" :
+		fkv_engine_lease(e) ? "registered" : "no lease");
+	put_u64(o, "lease_ms", fkv_engine_lease(e) / FKV_MS);
+	put_u64(o, "sessions", r->owner.sessions);
+	put_u64(o, "stale_serving_ms", r->stale_ns / FKV_MS);
+}
+
 static struct json_object *status_json(struct fkv_engine *e)
 {
 	const struct fkv_engine_config *ec = fkv_engine_config(e);
@@ -138,34 +196,44 @@ static struct json_object *status_json(struct fkv_engine *e)
 	struct json_object *hits = object();
 	struct fkv_report r;
 
+	if (ec->cfg->role == FKV_ROLE_MASTER) {
+		json_object_put(hits);
+		master_status(o, e);
+		return o;
+	}
 	fkv_engine_report(e, &r);
-	put_str(o, "version", FKV_VERSION);
-	put_str(o, "role", "standalone");
-	put_str(o, "cluster", ec->cfg->cluster_name);
-	put_str(o, "instance", ec->cfg->instance_key);
-	put_u64(o, "pid", (uint64_t)getpid());
-	put_u64(o, "incarnation", ec->incarnation);
-	put_u64(o, "epoch", ec->epoch);
-	put_u64(o, "uptime_s", (fkv_clock_ns() - ec->started_ns) / FKV_SEC);
-	put(o, "memory", memory_json(&r));
+	identity(o, e);
+	put_u64(o, "incarnation", r.uplink.incarnation ?
+		r.uplink.incarnation : ec->incarnation);
+	if (ec->cfg->role == FKV_ROLE_OWNER)
+		uplink_status(o, e, &r);
+	put(o, "memory", ec->cfg->role == FKV_ROLE_OWNER ?
+	    owned_json(e, &r) : memory_json(&r));
 	put(o, "ssd", ssd_summary(e));
-	put_u64(o, "keys", r.master.keys);
-	put_u64(o, "keys_memory", r.master.keys_memory);
-	put_u64(o, "keys_ssd", r.master.keys_ssd);
+	if (fkv_engine_master(e)) {
+		put_u64(o, "keys", r.master.keys);
+		put_u64(o, "keys_memory", r.master.keys_memory);
+		put_u64(o, "keys_ssd", r.master.keys_ssd);
+	}
 	put_u64(o, "clients", r.owner.clients);
 	put_u64(o, "holders", r.holders);
-	put_u64(o, "pinned_bytes", r.master.pinned_bytes);
+	put_u64(o, "pinned_bytes", fkv_engine_master(e) ?
+		r.master.pinned_bytes : r.owner.pinned_bytes);
 	put_u64(o, "open_puts", r.owner.open_puts);
 	put_u64(o, "persist_pending", r.owner.persist_queued +
 		r.owner.persist_active + r.owner.persist_committing);
 	put_u64(o, "hits_local", hits_local(&r));
 	put_u64(hits, "local", hits_local(&r));
 	put_u64(hits, "ssd_local", r.owner.hits_ssd);
+	put_u64(hits, "memory_remote", r.owner.hits_memory_remote);
+	put_u64(hits, "ssd_remote", r.owner.hits_ssd_remote);
 	put(o, "hits", hits);
 	put_u64(o, "misses", r.owner.misses);
 	put_u64(o, "get_errors", r.owner.get_errors);
-	put_u64(o, "evictions", r.master.evictions);
-	put_u64(o, "waiting", r.master.waiting);
+	if (fkv_engine_master(e)) {
+		put_u64(o, "evictions", r.master.evictions);
+		put_u64(o, "waiting", r.master.waiting);
+	}
 	return o;
 }
 
@@ -200,8 +268,9 @@ static struct json_object *segments_json(struct fkv_engine *e)
 
 	fkv_engine_report(e, &r);
 	put_str(o, "name", ec->cfg->instance_key);
-	put_u64(o, "bytes", fkv_segment_size(ec->segment));
-	put_u64(o, "used_bytes", r.master.used);
+	put_u64(o, "bytes", ec->cfg->memory);
+	if (fkv_engine_master(e))
+		put_u64(o, "used_bytes", r.master.used);
 	put_bool(o, "locked", fkv_segment_locked(ec->segment));
 	put_str(o, "huge", fkv_segment_pages(ec->segment));
 	append(list, o);
@@ -212,6 +281,34 @@ static bool has_prefix(const struct fkv_key *key, const struct fkv_key *prefix)
 {
 	return !prefix || (key->len >= prefix->len &&
 			   !memcmp(key->data, prefix->data, prefix->len));
+}
+
+/* Owners, as the master sees them. */
+static struct json_object *members_json(struct fkv_engine *e)
+{
+	struct fkv_master *m = fkv_engine_master(e);
+	struct fkv_hub *hub = fkv_engine_hub(e);
+	struct json_object *list = array();
+	struct fkv_member_info info;
+
+	for (uint32_t i = 0; fkv_master_member(m, i, &info); i++) {
+		struct json_object *o = object();
+
+		put_str(o, "name", *info.name ? info.name :
+			fkv_engine_config(e)->cfg->instance_key);
+		put_str(o, "state", !info.live ? "out" :
+			info.suspect ? "suspect" : "live");
+		put_bool(o, "connected", !hub || fkv_hub_is_connected(hub, i));
+		put_str(o, "address", info.address ? info.address : "");
+		put_u64(o, "incarnation", info.incarnation);
+		put_u64(o, "capacity_bytes", info.capacity);
+		put_u64(o, "free_bytes", info.free);
+		put_u64(o, "unevictable_bytes", info.unevictable);
+		put_u64(o, "replicas", info.replicas);
+		put_u64(o, "ssd_devices", info.ssd_devices);
+		append(list, o);
+	}
+	return list;
 }
 
 /* The bytes of a key in put_key()'s form; NULL for none, or out of memory. */
@@ -338,6 +435,11 @@ static struct json_object *refs_json(struct fkv_engine *e)
 	put_u64(o, "routes", r.master.keys);
 	put_u64(o, "index_used", r.index.used);
 	put_u64(o, "index_retired", r.index.retired);
+	put_u64(o, "transfers", r.uplink.moves.active);
+	put_u64(o, "serving", r.uplink.moves.serving);
+	put_u64(o, "stages", r.owner.stages);
+	put_u64(o, "opened", r.uplink.moves.opened);
+	put_u64(o, "leaked_ops", r.master.leaked_ops);
 	put_u64(o, "bad_messages", r.master.bad_messages);
 	put_u64(o, "stale_tokens", r.owner.stale_tokens);
 	return o;
@@ -348,8 +450,10 @@ static struct json_object *check_json(struct fkv_engine *e)
 {
 	struct json_object *o = object();
 
-	fkv_master_check(fkv_engine_master(e));
-	fkv_owner_check(fkv_engine_owner(e));
+	if (fkv_engine_master(e))
+		fkv_master_check(fkv_engine_master(e));
+	if (fkv_engine_owner(e))
+		fkv_owner_check(fkv_engine_owner(e));
 	if (fkv_engine_ring(e))
 		fkv_ring_check(fkv_engine_ring(e));
 	put_bool(o, "balanced", true);
@@ -367,6 +471,8 @@ static struct json_object *answer(struct fkv_engine *e, const char *word,
 		return segments_json(e);
 	if (!strcmp(word, "routes"))
 		return routes_json(e, argument);
+	if (!strcmp(word, "members"))
+		return members_json(e);
 	if (!strcmp(word, "ssd"))
 		return ssd_json(e);
 	if (!strcmp(word, "refs"))
@@ -387,6 +493,12 @@ char *fkv_admin_answer(struct fkv_engine *e, const char *word,
 		text = fkv_admin_metrics(e);
 		*ret_err = -ENOMEM;
 		return text;
+	}
+	/* what only a master knows */
+	if (!fkv_engine_master(e) &&
+	    (!strcmp(word, "routes") || !strcmp(word, "members"))) {
+		*ret_err = -EOPNOTSUPP;
+		return NULL;
 	}
 	no_memory = false;
 	o = answer(e, word, argument);

@@ -20,11 +20,18 @@
 enum {
 	OPT_STANDALONE = 256, OPT_MEMORY, OPT_SSD, OPT_SOCKET, OPT_CONFIG,
 	OPT_CHECK, OPT_CLUSTER, OPT_INSTANCE, OPT_METRICS, OPT_LOG, OPT_ENGINE,
-	OPT_BACKEND, OPT_SET, OPT_VERSION, OPT_HELP,
+	OPT_BACKEND, OPT_SET, OPT_VERSION, OPT_HELP, OPT_ROLE, OPT_MASTER,
+	OPT_LISTEN, OPT_ADVERTISE, OPT_KEY, OPT_STATE,
 };
 
 static const struct option options[] = {
 	{ "standalone", no_argument, NULL, OPT_STANDALONE },
+	{ "role", required_argument, NULL, OPT_ROLE },
+	{ "master", required_argument, NULL, OPT_MASTER },
+	{ "listen", required_argument, NULL, OPT_LISTEN },
+	{ "advertise", required_argument, NULL, OPT_ADVERTISE },
+	{ "cluster-key", required_argument, NULL, OPT_KEY },
+	{ "state-dir", required_argument, NULL, OPT_STATE },
 	{ "memory", required_argument, NULL, OPT_MEMORY },
 	{ "ssd", required_argument, NULL, OPT_SSD },
 	{ "socket", required_argument, NULL, OPT_SOCKET },
@@ -46,9 +53,19 @@ static const char usage[] =
 "fluxonkvd - owner daemon of the FluxonKV cache\n"
 "\n"
 "usage: fluxonkvd --standalone [--memory SIZE] [--ssd DIR:SIZE]...\n"
+"       fluxonkvd --role master --listen A:P [--cluster-key FILE]\n"
+"       fluxonkvd --role owner --master HOST:P --listen A:P\n"
+"                 [--cluster-key FILE] [--memory SIZE] [--ssd DIR:SIZE]...\n"
 "       fluxonkvd --config FILE [--check-config]\n"
 "\n"
 "  --standalone        owner and master in one process\n"
+"  --role NAME         standalone, master or owner\n"
+"  --master HOST:PORT  owner: where its master is\n"
+"  --listen A:PORT     cluster: where this daemon listens; owners also on\n"
+"                      the port after it, for payload\n"
+"  --advertise A       owner: by which address others reach it\n"
+"  --cluster-key FILE  cluster_key_file: 64 hexadecimal digits, mode 0600\n"
+"  --state-dir DIR     master: what it keeps over restarts\n"
 "  --memory SIZE       bytes of the memory segment (1GiB)\n"
 "  --ssd DIR:SIZE      an SSD tier in DIR, of at most SIZE; repeatable\n"
 "  --socket PATH       the clients' socket\n"
@@ -159,12 +176,25 @@ static int add_ssd(struct fkv_config *cfg, const char *arg, bool *first,
 		return -ENOMEM;
 	p->limit = limit;
 	cfg->nr_ssd++;
+	fkv_config_gave(cfg, "large_file_paths");
 	return 0;
 }
 
 static const char *flag_key(int opt)
 {
 	switch (opt) {
+	case OPT_ROLE:
+		return "role";
+	case OPT_MASTER:
+		return "master";
+	case OPT_LISTEN:
+		return "listen";
+	case OPT_ADVERTISE:
+		return "advertise";
+	case OPT_KEY:
+		return "cluster_key_file";
+	case OPT_STATE:
+		return "state_dir";
 	case OPT_MEMORY:
 		return "memory";
 	case OPT_SOCKET:
@@ -193,7 +223,7 @@ static int flag(struct fkv_config *cfg, int opt, int index, bool *first_ssd,
 
 	switch (opt) {
 	case OPT_STANDALONE:
-		cfg->standalone = true;
+		cfg->role = FKV_ROLE_STANDALONE;
 		return 0;
 	case OPT_CHECK:
 		cfg->check_only = true;

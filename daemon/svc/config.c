@@ -19,7 +19,7 @@
 
 #include "base/base.h"
 #include "base/size.h"
-#include "svc/config.h"
+#include "svc/config_internal.h"
 
 #define DEVICE_NAME_MAX	63	/* FLUXONKV_NAME_MAX with its 0 */
 
@@ -35,7 +35,7 @@ struct walk {
 	unsigned int nr_paths, nr_limits;
 	bool have_paths, have_limits;
 	int limits_line;
-	uint32_t seen;			/* keys of the table, by index */
+	uint64_t seen;			/* keys of the table, by index */
 };
 
 enum kind { K_STRING, K_SIZE, K_NUMBER, K_BOOL, K_ENUM, K_OTHER };
@@ -48,6 +48,7 @@ struct setting {
 	const char *const *names;	/* K_ENUM: in order of value */
 	int (*set)(struct walk *w, const struct setting *s, yaml_node_t *n);
 	const char *expected;
+	unsigned int roles;		/* that it fits; 0: all */
 };
 
 static int complain(struct walk *w, const yaml_node_t *n, const char *fmt, ...)
@@ -125,21 +126,26 @@ static int wrong(struct walk *w, const struct setting *s, const yaml_node_t *n)
 			v ? v : "", v ? "'" : "");
 }
 
-static int set_string(struct walk *w, const struct setting *s, yaml_node_t *n)
+static int replace(struct walk *w, const yaml_node_t *n, char **to,
+		   const char *v)
 {
-	const char *v = scalar(n);
-	char **to = field(w, s);
-	char *copy;
+	char *copy = strdup(v);
 
-	if (!v || !*v || is_null(n) || (s->max && strlen(v) > s->max) ||
-	    (s->min && strchr(v, '/')))
-		return wrong(w, s, n);
-	copy = strdup(v);
 	if (!copy)
 		return complain(w, n, "out of memory");
 	free(*to);
 	*to = copy;
 	return 0;
+}
+
+static int set_string(struct walk *w, const struct setting *s, yaml_node_t *n)
+{
+	const char *v = scalar(n);
+
+	if (!v || !*v || is_null(n) || (s->max && strlen(v) > s->max) ||
+	    (s->min && strchr(v, '/')))
+		return wrong(w, s, n);
+	return replace(w, n, field(w, s), v);
 }
 
 static int set_size(struct walk *w, const struct setting *s, yaml_node_t *n)
@@ -211,14 +217,13 @@ static int set_role(struct walk *w, const struct setting *s, yaml_node_t *n)
 {
 	const char *v = scalar(n);
 
-	if (v && !strcmp(v, "standalone"))
-		w->cfg->standalone = true;
-	else if (v && (!strcmp(v, "master") || !strcmp(v, "owner")))
-		return complain(w, n, "role: '%s' is not in this version; "
-				"expected standalone", v);
-	else
-		return wrong(w, s, n);
-	return 0;
+	for (enum fkv_role r = FKV_ROLE_STANDALONE; v && r < FKV_ROLE_NR; r++) {
+		if (strcmp(v, fkv_role_name(r)))
+			continue;
+		w->cfg->role = r;
+		return 0;
+	}
+	return wrong(w, s, n);
 }
 
 static int set_mode(struct walk *w, const struct setting *s, yaml_node_t *n)
@@ -251,27 +256,39 @@ static int set_instance(struct walk *w, const struct setting *s,
 			yaml_node_t *n)
 {
 	const char *v = scalar(n);
-	char *copy;
 
 	if (!v || !*v || strlen(v) > DEVICE_NAME_MAX ||
 	    strspn(v, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 		   "0123456789._-") != strlen(v))
 		return wrong(w, s, n);
-	copy = strdup(v);
-	if (!copy)
-		return -ENOMEM;
-	free(w->cfg->device_instance);
-	w->cfg->device_instance = copy;
-	return 0;
+	return replace(w, n, &w->cfg->device_instance, v);
+}
+
+static bool is_address(const char *text)
+{
+	struct in6_addr addr;
+
+	return inet_pton(AF_INET, text, &addr) == 1 ||
+	       inet_pton(AF_INET6, text, &addr) == 1;
+}
+
+/* Of host:port or [v6]:port the host, to be freed, and the port; or NULL. */
+char *fkv_config_host_port(const char *v, uint64_t *ret_port)
+{
+	const char *colon = strrchr(v, ':');
+	size_t n = colon ? (size_t)(colon - v) : 0;
+
+	if (!n || parse_number(colon + 1, ret_port) || *ret_port > 65535)
+		return NULL;
+	if (v[0] == '[' && v[n - 1] == ']')
+		return strndup(v + 1, n - 2);
+	return strndup(v, n);
 }
 
 /* host:port, [v6]:port or none */
-static int listen_parse(struct fkv_config *cfg, const char *v)
+static int metrics_parse(struct fkv_config *cfg, const char *v)
 {
-	const char *colon = v ? strrchr(v, ':') : NULL;
-	size_t n = colon ? (size_t)(colon - v) : 0;
-	struct in6_addr addr;
-	uint64_t port;
+	uint64_t port = 0;
 	char *host;
 
 	if (v && !strcmp(v, "none")) {
@@ -279,15 +296,8 @@ static int listen_parse(struct fkv_config *cfg, const char *v)
 		cfg->metrics_host = NULL;
 		return 0;
 	}
-	if (!n || parse_number(colon + 1, &port) || port > 65535)
-		return -EINVAL;
-	if (v[0] == '[' && v[n - 1] == ']') {
-		v++;
-		n -= 2;
-	}
-	host = strndup(v, n);
-	if (!host || (inet_pton(AF_INET, host, &addr) != 1 &&
-		      inet_pton(AF_INET6, host, &addr) != 1)) {
+	host = v ? fkv_config_host_port(v, &port) : NULL;
+	if (!host || !is_address(host)) {
 		free(host);
 		return -EINVAL;
 	}
@@ -297,9 +307,41 @@ static int listen_parse(struct fkv_config *cfg, const char *v)
 	return 0;
 }
 
+static int set_metrics(struct walk *w, const struct setting *s, yaml_node_t *n)
+{
+	return metrics_parse(w->cfg, scalar(n)) ? wrong(w, s, n) : 0;
+}
+
+/* Where to listen: the data's port is the next one. */
 static int set_listen(struct walk *w, const struct setting *s, yaml_node_t *n)
 {
-	return listen_parse(w->cfg, scalar(n)) ? wrong(w, s, n) : 0;
+	const char *v = scalar(n);
+	uint64_t port = 0;
+	char *host = v ? fkv_config_host_port(v, &port) : NULL;
+	bool good = host && is_address(host) && port < 65535;
+
+	free(host);
+	return good ? replace(w, n, field(w, s), v) : wrong(w, s, n);
+}
+
+/* Whom to dial: a name is looked up at the start. */
+static int set_peer(struct walk *w, const struct setting *s, yaml_node_t *n)
+{
+	const char *v = scalar(n);
+	uint64_t port = 0;
+	char *host = v ? fkv_config_host_port(v, &port) : NULL;
+	bool good = host && *host && strlen(v) < 256 && port;
+
+	free(host);
+	return good ? replace(w, n, field(w, s), v) : wrong(w, s, n);
+}
+
+static int set_address(struct walk *w, const struct setting *s, yaml_node_t *n)
+{
+	const char *v = scalar(n);
+
+	return v && is_address(v) ? replace(w, n, field(w, s), v) :
+		wrong(w, s, n);
 }
 
 static yaml_node_t *item(struct walk *w, yaml_node_t *seq, unsigned int i)
@@ -392,63 +434,82 @@ static const char *const level_names[] = {
 
 #define NO_SLASH	1	/* as min of K_STRING: part of a file name */
 #define NAME_MAX_LEN	64
+#define PATH_MAX_LEN	4095
 #define SOCKET_MAX	(sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 
+#define SOLO	(1u << FKV_ROLE_STANDALONE)
+#define MASTER	(1u << FKV_ROLE_MASTER)
+#define OWNER	(1u << FKV_ROLE_OWNER)
+
 static const struct setting settings[] = {
-	{ "role", K_OTHER, 0, 0, 0, NULL, set_role, "standalone" },
+	{ "role", K_OTHER, 0, 0, 0, NULL, set_role,
+	  "standalone, master or owner", 0 },
 	{ "cluster_name", K_STRING, AT(cluster_name), NO_SLASH, NAME_MAX_LEN,
-	  NULL, NULL, "a name of at most 64 bytes without '/'" },
+	  NULL, NULL, "a name of at most 64 bytes without '/'", 0 },
+	{ "cluster_key_file", K_STRING, AT(cluster_key_file), 0, PATH_MAX_LEN,
+	  NULL, NULL, "a path", MASTER | OWNER },
 	{ "instance_key", K_STRING, AT(instance_key), 0, NAME_MAX_LEN, NULL,
-	  NULL, "a name of at most 64 bytes" },
+	  NULL, "a name of at most 64 bytes", 0 },
+	{ "master", K_OTHER, AT(master), 0, 0, NULL, set_peer,
+	  "HOST:PORT of the master", OWNER },
+	{ "listen", K_OTHER, AT(listen), 0, 0, NULL, set_listen,
+	  "ADDRESS:PORT with a port up to 65534", MASTER | OWNER },
+	{ "advertise", K_OTHER, AT(advertise), 0, 0, NULL, set_address,
+	  "an ADDRESS without a port", OWNER },
+	{ "state_dir", K_STRING, AT(state_dir), 0, PATH_MAX_LEN, NULL, NULL,
+	  "a path", MASTER },
 	{ "backend", K_ENUM, AT(backend), 0, 0, backend_names, NULL,
-	  "auto, unix or device" },
+	  "auto, unix or device", SOLO | OWNER },
 	{ "device_instance", K_OTHER, 0, 0, 0, NULL, set_instance,
-	  "a name of 1 to 63 of A-Z a-z 0-9 . _ -" },
+	  "a name of 1 to 63 of A-Z a-z 0-9 . _ -", SOLO | OWNER },
 	{ "pinnable_puts", K_BOOL, AT(pinnable_puts), 0, 0, NULL, NULL,
-	  "true or false" },
+	  "true or false", SOLO | OWNER },
 	{ "socket", K_STRING, AT(socket), 0, SOCKET_MAX, NULL, NULL,
-	  "a path of at most 107 bytes" },
+	  "a path of at most 107 bytes", 0 },
 	{ "socket_mode", K_OTHER, 0, 0, 0, NULL, set_mode,
-	  "an octal mode such as 0660" },
+	  "an octal mode such as 0660", 0 },
 	{ "socket_group", K_OTHER, 0, 0, 0, NULL, set_group,
-	  "a group of this host" },
+	  "a group of this host", 0 },
 	{ "memory", K_SIZE, AT(memory), FKV_SEGMENT_MIN, FKV_SEGMENT_MAX,
-	  NULL, NULL, "a size such as 1GiB" },
+	  NULL, NULL, "a size such as 1GiB", SOLO | OWNER },
 	{ "huge_pages", K_ENUM, AT(huge_pages), 0, 0, huge_names, NULL,
-	  "off, auto or required" },
+	  "off, auto or required", SOLO | OWNER },
 	{ "lock_memory", K_ENUM, AT(lock_memory), 0, 0, huge_names, NULL,
-	  "off, auto or required" },
+	  "off, auto or required", SOLO | OWNER },
 	{ "large_file_paths", K_OTHER, 0, 0, 0, NULL, set_paths,
-	  "a list of directories" },
+	  "a list of directories", SOLO | OWNER },
 	{ "large_limit_size", K_OTHER, 0, 0, 0, NULL, set_limits,
-	  "a list of sizes" },
+	  "a list of sizes", SOLO | OWNER },
 	{ "io_engine", K_ENUM, AT(io_engine), 0, 0, engine_names, NULL,
-	  "auto, uring, uring_iovec or threads" },
+	  "auto, uring, uring_iovec or threads", SOLO | OWNER },
 	{ "io_depth", K_NUMBER, AT(io_depth), 1, FKV_IO_DEPTH_MAX, NULL, NULL,
-	  "a number" },
+	  "a number", SOLO | OWNER },
 	{ "read_weight", K_NUMBER, AT(read_weight), 1, 1000, NULL, NULL,
-	  "a number" },
+	  "a number", SOLO | OWNER },
 	{ "strict_reads", K_BOOL, AT(strict_reads), 0, 0, NULL, NULL,
-	  "true or false" },
+	  "true or false", SOLO | OWNER },
 	{ "eviction.new_values", K_ENUM, AT(new_values), 0, 0, value_names,
-	  NULL, "recent or first" },
+	  NULL, "recent or first", SOLO | MASTER },
 	{ "limits.client_pinned_bytes", K_SIZE, AT(client_pinned_bytes), 0,
-	  FKV_SEGMENT_MAX, NULL, NULL, "a size, 0 for no cap" },
+	  FKV_SEGMENT_MAX, NULL, NULL, "a size, 0 for no cap", SOLO | OWNER },
 	{ "limits.uid_pinned_bytes", K_SIZE, AT(uid_pinned_bytes), 0,
-	  FKV_SEGMENT_MAX, NULL, NULL, "a size, 0 for no cap" },
+	  FKV_SEGMENT_MAX, NULL, NULL, "a size, 0 for no cap", SOLO | OWNER },
 	{ "pins_per_client", K_NUMBER, AT(pins_per_client), 8, FKV_PINS_MAX,
-	  NULL, NULL, "a number" },
+	  NULL, NULL, "a number", SOLO | OWNER },
 	{ "index_entries", K_NUMBER, AT(index_entries), 0, (1 << 24) - 2, NULL,
-	  NULL, "a number, 0 for automatic" },
+	  NULL, "a number, 0 for automatic", SOLO | OWNER },
 	{ "transfer_threads", K_NUMBER, AT(transfer_threads), 1, 64, NULL,
-	  NULL, "a number" },
-	{ "metrics.listen", K_OTHER, 0, 0, 0, NULL, set_listen,
-	  "ADDRESS:PORT or none" },
+	  NULL, "a number", SOLO | OWNER },
+	{ "metrics.listen", K_OTHER, 0, 0, 0, NULL, set_metrics,
+	  "ADDRESS:PORT or none", 0 },
 	{ "metrics.dashboard", K_BOOL, AT(metrics_dashboard), 0, 0, NULL, NULL,
-	  "true or false" },
+	  "true or false", 0 },
 	{ "log_level", K_ENUM, AT(log_level), 0, 0, level_names, NULL,
-	  "error, warning, info or debug" },
+	  "error, warning, info or debug", 0 },
 };
+
+_Static_assert(FKV_ARRAY_SIZE(settings) <= FKV_SETTINGS_MAX,
+	       "fkv_config.given has a bit for each");
 
 static int apply(struct walk *w, const struct setting *s, yaml_node_t *n)
 {
@@ -489,10 +550,13 @@ static int walk_pair(struct walk *w, const char *key, yaml_node_t *kn,
 	for (size_t i = 0; i < FKV_ARRAY_SIZE(settings); i++) {
 		if (strcmp(settings[i].key, key))
 			continue;
-		if (w->seen & 1u << i)
+		if (w->seen & 1ULL << i)
 			return complain(w, kn, "%s: said twice; expected "
 					"once", key);
-		w->seen |= 1u << i;
+		w->seen |= 1ULL << i;
+		w->cfg->given |= 1ULL << i;
+		w->cfg->line[i] = w->flag ? 0 :
+				  (uint32_t)kn->start_mark.line + 1;
 		return apply(w, &settings[i], vn);
 	}
 	if (!is_group(key))
@@ -613,7 +677,9 @@ int fkv_config_parse(struct fkv_config *cfg, const char *file,
 	yaml_parser_t parser;
 	int res;
 
-	if (!yaml_parser_initialize(&parser)) {
+	free(cfg->file);
+	cfg->file = strdup(file);
+	if (!cfg->file || !yaml_parser_initialize(&parser)) {
 		snprintf(err, err_size, "%s: out of memory", file);
 		return -EINVAL;
 	}
@@ -651,93 +717,20 @@ int fkv_config_set(struct fkv_config *cfg, const char *flag, const char *key,
 	return walk_pair(&w, key, &n, &n);
 }
 
-static char *default_socket(void)
+void fkv_config_gave(struct fkv_config *cfg, const char *key)
 {
-	const char *run = getenv("XDG_RUNTIME_DIR");
-	char *path = NULL;
+	for (size_t i = 0; i < FKV_ARRAY_SIZE(settings); i++) {
+		if (strcmp(settings[i].key, key))
+			continue;
+		cfg->given |= 1ULL << i;
+		cfg->line[i] = 0;
+	}
+}
 
-	if (geteuid() == 0 || !run)
-		return strdup("/run/fluxonkv/fluxonkv.sock");
-	if (asprintf(&path, "%s/fluxonkv.sock", run) < 0)
+const char *fkv_config_setting(size_t i, unsigned int *ret_roles)
+{
+	if (i >= FKV_ARRAY_SIZE(settings))
 		return NULL;
-	return path;
-}
-
-int fkv_config_init(struct fkv_config *cfg)
-{
-	char host[256] = "localhost";
-
-	gethostname(host, sizeof(host) - 1);
-	*cfg = (struct fkv_config){
-		.cluster_name = strdup("local"),
-		.instance_key = strdup(host),
-		.device_instance = strdup("default"),
-		.socket = default_socket(),
-		.socket_mode = 0660,
-		.socket_gid = (gid_t)-1,
-		.memory = FKV_GIB,
-		.lock_memory = FKV_LOCK_AUTO,
-		.huge_pages = FKV_HUGE_AUTO,
-		.io_depth = FKV_IO_DEPTH,
-		.read_weight = 2,
-		.client_pinned_bytes = UINT64_MAX,
-		.uid_pinned_bytes = UINT64_MAX,
-		.pins_per_client = FKV_PINS_DEFAULT,
-		.transfer_threads = 2,
-		.metrics_host = strdup("127.0.0.1"),
-		.metrics_port = 31997,
-		.metrics_dashboard = true,
-		.log_level = FKV_LOG_INFO,
-	};
-	return cfg->cluster_name && cfg->instance_key && cfg->socket &&
-	       cfg->device_instance && cfg->metrics_host ? 0 : -ENOMEM;
-}
-
-/* Who names a socket wants one. */
-static int choose_backend(struct fkv_config *cfg)
-{
-	char *usual = default_socket();
-
-	if (!usual)
-		return -ENOMEM;
-	if (cfg->backend == FKV_BACKEND_AUTO && strcmp(usual, cfg->socket))
-		cfg->backend = FKV_BACKEND_UNIX;
-	free(usual);
-	return 0;
-}
-
-int fkv_config_finish(struct fkv_config *cfg, char *err, size_t err_size)
-{
-	if (!cfg->standalone) {
-		snprintf(err, err_size, "no role: expected --standalone, or "
-			 "'role: standalone' in the file");
-		return -EINVAL;
-	}
-	if (choose_backend(cfg)) {
-		snprintf(err, err_size, "out of memory");
-		return -ENOMEM;
-	}
-	cfg->memory = cfg->memory / FKV_EXTENT_UNIT * FKV_EXTENT_UNIT;
-	/* half of the segment unless said otherwise (H4) */
-	if (cfg->client_pinned_bytes == UINT64_MAX)
-		cfg->client_pinned_bytes = cfg->memory / 2;
-	if (cfg->uid_pinned_bytes == UINT64_MAX)
-		cfg->uid_pinned_bytes = cfg->memory / 2;
-	if (!cfg->index_entries)
-		cfg->index_entries = fkv_max_u64(cfg->memory / (16 * FKV_KIB),
-						 4096);
-	cfg->index_entries = fkv_min_u64(cfg->index_entries, (1 << 24) - 2);
-	return 0;
-}
-
-void fkv_config_done(struct fkv_config *cfg)
-{
-	free(cfg->cluster_name);
-	free(cfg->instance_key);
-	free(cfg->device_instance);
-	free(cfg->socket);
-	free(cfg->metrics_host);
-	for (unsigned int i = 0; i < FKV_DEVICES_MAX; i++)
-		free(cfg->ssd[i].path);
-	memset(cfg, 0, sizeof(*cfg));
+	*ret_roles = settings[i].roles;
+	return settings[i].key;
 }

@@ -31,16 +31,32 @@ enum fkv_backend {
 
 enum fkv_new_values { FKV_NEW_VALUES_RECENT, FKV_NEW_VALUES_FIRST };
 
+enum fkv_role {
+	FKV_ROLE_NONE,
+	FKV_ROLE_STANDALONE,
+	FKV_ROLE_MASTER,
+	FKV_ROLE_OWNER,
+	FKV_ROLE_NR,
+};
+
+/* Most settings that a file can have. */
+#define FKV_SETTINGS_MAX	64u
+
 struct fkv_ssd_path {
 	char *path;
 	uint64_t limit;			/* bytes */
 };
 
 struct fkv_config {
-	bool standalone;
+	enum fkv_role role;
 	bool check_only;
 	char *cluster_name;
 	char *instance_key;
+	char *cluster_key_file;		/* NULL: loopback only */
+	char *master;			/* owner: HOST:PORT */
+	char *listen;			/* ADDRESS:PORT of RPC; data: the next */
+	char *advertise;		/* ADDRESS, NULL: that of listen */
+	char *state_dir;		/* master */
 	enum fkv_backend backend;
 	char *device_instance;
 	bool pinnable_puts;		/* device: windows of ordinary pages */
@@ -66,7 +82,13 @@ struct fkv_config {
 	uint64_t metrics_port;
 	bool metrics_dashboard;
 	enum fkv_log_level log_level;
+	/* what was said, by number of setting, and where */
+	uint64_t given;
+	uint32_t line[FKV_SETTINGS_MAX];	/* 0: by a flag */
+	char *file;
 };
+
+const char *fkv_role_name(enum fkv_role role);
 
 enum fkv_config_result {
 	FKV_CONFIG_RUN,			/* start with it */
@@ -90,6 +112,9 @@ int fkv_config_parse(struct fkv_config *cfg, const char *file,
  */
 int fkv_config_set(struct fkv_config *cfg, const char *flag, const char *key,
 		   const char *value, char *err, size_t err_size);
+
+/* That setting was said by a flag of its own. */
+void fkv_config_gave(struct fkv_config *cfg, const char *key);
 
 /* Defaults, as they are before file and flags. 0 or -ENOMEM. */
 int fkv_config_init(struct fkv_config *cfg);

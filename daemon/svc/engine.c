@@ -1,41 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stdio.h>
-
 #include "base/clock.h"
-#include "base/log.h"
 #include "svc/admin.h"
-#include "svc/inbox.h"
-#include "svc/notice.h"
+#include "svc/engine_internal.h"
 
-#define HITS_TICK_MS	100
 #define SCAN_TICK_MS	1
 #define SCAN_TICK_MAX	64	/* while what is held stays held */
 #define WAITED_FOR_NS	(3 * FKV_MS)	/* the master polls: room is wanted */
 
-/* Outputs that one step has at most. */
-#define OUT_STEP	(4 * (size_t)FKV_BATCH_MAX)
 /* Commands that had no memory are tried again after this. */
 #define AGAIN_NS	(10 * FKV_MS)
-
-struct fkv_engine {
-	struct fkv_engine_config ec;
-	struct fkv_owner *owner;
-	struct fkv_master *master;
-	struct fkv_ring *ring;
-	struct fkv_front *front;
-	struct fkv_out out, mout;
-	size_t kept;			/* first of out: had no memory */
-	uint64_t again_ns;		/* when they are tried again */
-	bool draining;
-	size_t held;			/* retired that the last scan kept */
-	uint64_t now_ns;
-	struct fkv_inbox inbox;
-	uv_timer_t timer, alive, hits, scan;
-	uint64_t timer_at;
-	unsigned int scan_ms, armed_ms;	/* armed_ms 0: it is not */
-	struct fkv_notice notice;
-	struct fkv_histogram latency[FKV_LAT_NR];
-};
 
 static void drain(struct fkv_engine *e);
 static void arm(struct fkv_engine *e);
@@ -74,7 +47,7 @@ static int reserve(struct fkv_engine *e, const struct fkv_call *call)
 	if (call->op == FLUXONKV_OP_RELEASE || call->op == FLUXONKV_OP_PUT_ABORT)
 		return 0;
 	fkv_owner_get_stats(e->owner, &s);
-	n = OUT_STEP + 2 * (s.holders + s.open_puts + s.calls + s.fetches +
+	n = FKV_OUT_STEP + 2 * (s.holders + s.open_puts + s.calls + s.fetches +
 			    s.pending_ops + s.entries_retired);
 	err = fkv_out_reserve(&e->out, n);
 	return err ? err : fkv_out_reserve(&e->mout, n);
@@ -85,9 +58,21 @@ static void now(struct fkv_engine *e)
 	e->now_ns = fkv_clock_ns();
 }
 
+/* Of the cluster: another turn, or part of what is being worked on. */
+void fkv_engine_input(void *engine, const struct fkv_in *in)
+{
+	struct fkv_engine *e = engine;
+
+	if (!e->draining)
+		now(e);
+	feed(e, in);
+	arm(e);
+}
+
 static void on_client(void *arg, uint64_t client, uint32_t uid,
 		      uint64_t arena_bytes)
 {
+	struct fkv_engine *e = arg;
 	struct fkv_in in = {
 		.type = FKV_IN_CLIENT,
 		.client = client,
@@ -95,14 +80,34 @@ static void on_client(void *arg, uint64_t client, uint32_t uid,
 		.n = arena_bytes,
 	};
 
-	feed(arg, &in);
+	if (e->owner)
+		feed(e, &in);
 }
 
 static void on_gone(void *arg, uint64_t client)
 {
 	struct fkv_in in = { .type = FKV_IN_CLIENT_GONE, .client = client };
+	struct fkv_engine *e = arg;
 
-	feed(arg, &in);
+	if (e->owner)
+		feed(e, &in);
+}
+
+/* What ends something is taken whatever waits already. */
+static bool ends(uint32_t op)
+{
+	return op == FLUXONKV_OP_RELEASE || op == FLUXONKV_OP_PUT_ABORT ||
+	       op == FLUXONKV_OP_PUT_COMMIT;
+}
+
+/* Can it be begun? A master serves no keys. */
+static int admit(struct fkv_engine *e, const struct fkv_call *call)
+{
+	if (!e->owner)
+		return -EOPNOTSUPP;
+	if (e->uplink && !ends(call->op) && !fkv_uplink_has_room(e->uplink))
+		return -EAGAIN;
+	return reserve(e, call);
 }
 
 static void on_call(void *arg, struct fkv_call *call)
@@ -112,7 +117,7 @@ static void on_call(void *arg, struct fkv_call *call)
 
 	now(e);
 	call->began_ns = e->now_ns;
-	call->status = reserve(e, call);
+	call->status = admit(e, call);
 	if (call->status) {
 		e->front->ops->reply(e->front, call);
 		return;
@@ -125,7 +130,7 @@ static uint64_t on_pinned(void *arg, uint64_t client, uint64_t bytes)
 {
 	struct fkv_engine *e = arg;
 
-	return fkv_owner_client_pins(e->owner, client, bytes);
+	return e->owner ? fkv_owner_client_pins(e->owner, client, bytes) : 0;
 }
 
 static void on_scanned(void *arg, struct fkv_entry *entry)
@@ -143,7 +148,12 @@ static void on_hits(void *arg, struct fkv_entry *entry, uint64_t n)
 		.extent = entry->extent,
 		.n = n,
 	};
+	struct fkv_in in = { .type = FKV_IN_HITS, .entry = entry, .n = n };
 
+	if (e->uplink) {
+		feed(e, &in);
+		return;
+	}
 	/* only counts: need not wait for what is being worked on */
 	fkv_master_step(e->master, e->now_ns, &msg, &e->mout);
 }
@@ -211,6 +221,8 @@ static bool command(struct fkv_engine *e, struct fkv_cmd cmd)
 {
 	switch (cmd.type) {
 	case FKV_CMD_SEND:
+		if (e->uplink)
+			return fkv_uplink_command(e->uplink, &cmd);
 		fkv_master_step(e->master, e->now_ns, &cmd.msg, &e->mout);
 		deliver(e);
 		break;
@@ -233,8 +245,9 @@ static bool command(struct fkv_engine *e, struct fkv_cmd cmd)
 		e->front->ops->shut(e->front, cmd.client, cmd.token);
 		break;
 	case FKV_CMD_EVICT:
-	case FKV_CMD_NR:
 		fkv_assert(!"handled before");
+	default:
+		return fkv_uplink_command(e->uplink, &cmd);
 	}
 	return true;
 }
@@ -263,7 +276,7 @@ static void commands(struct fkv_engine *e)
 	/* the array grows and moves while it is walked */
 	for (size_t i = e->kept; i < e->out.n;) {
 		/* room for a step: more, or that of those that are over */
-		if (fkv_out_reserve(&e->out, OUT_STEP))
+		if (fkv_out_reserve(&e->out, FKV_OUT_STEP))
 			i = compact(e, i);
 		if (e->out.cmds[i].type == FKV_CMD_EVICT) {
 			i += evict_commands(e, i);
@@ -295,7 +308,15 @@ static void drain(struct fkv_engine *e)
 	}
 }
 
-/* Still no memory: a hash or a retirement waits on, the rest fails. */
+/* What an end is known of, and nothing else may happen to. */
+static bool waits_on(enum fkv_cmd_type type)
+{
+	return type == FKV_CMD_HASH || type == FKV_CMD_RETIRE ||
+	       type == FKV_CMD_CANCEL || type == FKV_CMD_FENCE ||
+	       type == FKV_CMD_STOP;
+}
+
+/* Still no memory: some wait on, the rest fails. */
 static void try_again(struct fkv_engine *e, struct fkv_cmd cmd)
 {
 	struct fkv_result r = { .cmd = cmd, .res = -ENOMEM };
@@ -303,7 +324,7 @@ static void try_again(struct fkv_engine *e, struct fkv_cmd cmd)
 
 	if (command(e, cmd))
 		return;
-	if (cmd.type == FKV_CMD_HASH || cmd.type == FKV_CMD_RETIRE) {
+	if (waits_on(cmd.type)) {
 		keep(e, &cmd);
 		return;
 	}
@@ -325,6 +346,11 @@ static void again(struct fkv_engine *e)
 
 /* ---- the loop's events ---- */
 
+static uint64_t master_deadline(const struct fkv_engine *e)
+{
+	return e->master ? fkv_master_deadline(e->master) : FKV_NEVER;
+}
+
 static void tick(struct fkv_engine *e)
 {
 	struct fkv_in in = { .type = FKV_IN_TICK };
@@ -333,7 +359,7 @@ static void tick(struct fkv_engine *e)
 	e->draining = true;
 	if (e->kept && e->again_ns <= e->now_ns)
 		again(e);
-	if (fkv_master_deadline(e->master) <= e->now_ns) {
+	if (master_deadline(e) <= e->now_ns) {
 		fkv_master_tick(e->master, e->now_ns, &e->mout);
 		deliver(e);
 		drain(e);
@@ -371,7 +397,7 @@ static void arm_scan(struct fkv_engine *e)
 	if (!n)
 		return;
 	if (n > e->held ||
-	    fkv_master_deadline(e->master) < e->now_ns + WAITED_FOR_NS)
+	    master_deadline(e) < e->now_ns + WAITED_FOR_NS)
 		e->scan_ms = SCAN_TICK_MS;
 	if (e->armed_ms && e->armed_ms <= e->scan_ms)
 		return;
@@ -390,7 +416,7 @@ static void on_timer(uv_timer_t *t)
 
 static uint64_t due(const struct fkv_engine *e)
 {
-	uint64_t next = fkv_min_u64(fkv_master_deadline(e->master),
+	uint64_t next = fkv_min_u64(master_deadline(e),
 				    fkv_owner_deadline(e->owner));
 
 	return e->kept ? fkv_min_u64(next, e->again_ns) : next;
@@ -401,7 +427,7 @@ static void arm(struct fkv_engine *e)
 {
 	uint64_t next;
 
-	if (e->draining)
+	if (e->draining || !e->owner)
 		return;
 	if (due(e) <= e->now_ns)
 		tick(e);
@@ -427,8 +453,8 @@ static void result(struct fkv_engine *e, struct fkv_result *r)
 			r->cmd.type == FKV_CMD_WRITE ? FKV_LAT_SSD_WRITE :
 			FKV_LAT_SSD_READ], r->ns);
 	fkv_arena_put(r->arena);
-	fkv_free(r);
 	feed(e, &in);
+	fkv_free(r);
 }
 
 static void notice(struct fkv_engine *e)
@@ -441,7 +467,7 @@ static void notice(struct fkv_engine *e)
 	fkv_notice(&e->notice, &s, e->now_ns);
 }
 
-static void on_wake(uv_async_t *a)
+void fkv_engine_on_wake(uv_async_t *a)
 {
 	struct fkv_engine *e = a->data;
 	struct fkv_results got;
@@ -458,19 +484,38 @@ static void on_wake(uv_async_t *a)
 	arm(e);
 }
 
-static void on_alive(uv_timer_t *t)
+/* Hits go on without a lease unless reads are strict: it is counted (K6.g). */
+static void count_stale(struct fkv_engine *e, uint64_t until_ns)
+{
+	uint64_t from = fkv_max_u64(until_ns, e->alive_ns);
+
+	if (e->alive_ns && from < e->now_ns)
+		e->stale_ns += e->now_ns - from;
+	e->alive_ns = e->now_ns;
+}
+
+void fkv_engine_on_alive(uv_timer_t *t)
 {
 	struct fkv_engine *e = t->data;
+	uint64_t until;
 
 	now(e);
 	e->front->ops->alive(e->front, e->now_ns + FKV_ALIVE_NS);
-	/* nobody else owns these keys: the lease is that of living itself */
+	if (!e->owner)
+		return;
+	/* alone, nobody else owns these keys: the lease is living itself */
+	until = fkv_min_u64(fkv_owner_lease(e->owner),
+			    e->now_ns + (e->uplink ? FKV_LEASE_NS :
+						     FKV_ALIVE_NS));
+	if (e->uplink && !e->ec.cfg->strict_reads)
+		count_stale(e, until);
 	if (e->ec.cfg->strict_reads)
-		e->front->ops->lease(e->front, fkv_clock_boot_ns() +
-				      FKV_ALIVE_NS);
+		e->front->ops->lease(e->front, until > e->now_ns ?
+				      fkv_clock_boot_ns() + until - e->now_ns :
+				      0);
 }
 
-static void on_hits_timer(uv_timer_t *t)
+void fkv_engine_on_hits(uv_timer_t *t)
 {
 	struct fkv_engine *e = t->data;
 	struct fkv_in in = { .type = FKV_IN_PINS };
@@ -480,8 +525,6 @@ static void on_hits_timer(uv_timer_t *t)
 	feed(e, &in);
 	arm(e);
 }
-
-/* ---- life ---- */
 
 static char *on_admin(void *arg, const char *word, const char *argument,
 		      int *ret_err)
@@ -493,7 +536,7 @@ static struct fkv_entry *on_next_pending(void *arg, const struct fkv_entry *at)
 {
 	struct fkv_engine *e = arg;
 
-	return fkv_owner_next_pending(e->owner, at);
+	return e->owner ? fkv_owner_next_pending(e->owner, at) : NULL;
 }
 
 static void on_failed(void *arg)
@@ -503,7 +546,7 @@ static void on_failed(void *arg)
 	e->ec.failed(e->ec.arg);
 }
 
-static const struct fkv_gateway_ops gateway_ops = {
+const struct fkv_gateway_ops fkv_engine_gateway_ops = {
 	.client = on_client,
 	.gone = on_gone,
 	.pinned = on_pinned,
@@ -513,247 +556,3 @@ static const struct fkv_gateway_ops gateway_ops = {
 	.next_pending = on_next_pending,
 	.failed = on_failed,
 };
-
-static int ring_create(struct fkv_engine *e)
-{
-	struct fkv_ring_config rc = { .nr_devices = e->ec.nr_devices };
-
-	if (!e->ec.nr_devices)
-		return 0;
-	for (uint32_t d = 0; d < rc.nr_devices; d++) {
-		rc.device[d].nr_shards = e->ec.shards_per_device;
-		rc.device[d].ring_size =
-			fkv_device_ring_size(e->ec.devices[d]);
-		rc.device[d].unit = fkv_device_unit(e->ec.devices[d]);
-	}
-	return fkv_ring_create(&rc, &e->ring);
-}
-
-/* The largest value that one client may hold or put; 0: any. */
-static uint64_t hold_limit(const struct fkv_config *cfg)
-{
-	if (!cfg->client_pinned_bytes || !cfg->uid_pinned_bytes)
-		return fkv_max_u64(cfg->client_pinned_bytes,
-				   cfg->uid_pinned_bytes);
-	return fkv_min_u64(cfg->client_pinned_bytes, cfg->uid_pinned_bytes);
-}
-
-static int cores_create(struct fkv_engine *e)
-{
-	const struct fkv_config *cfg = e->ec.cfg;
-	uint32_t shards = e->ec.nr_devices * e->ec.shards_per_device;
-	struct fkv_owner_config oc = {
-		.client_cap = cfg->client_pinned_bytes,
-		.uid_cap = cfg->uid_pinned_bytes,
-		.ring_devices = e->ec.nr_devices,
-		.ring_shards = shards,
-		.put_limit = fkv_master_put_limit(
-			fkv_segment_size(e->ec.segment)),
-		.hold_limit = hold_limit(cfg),
-	};
-	struct fkv_master_config mc = {
-		.segment_bytes = fkv_segment_size(e->ec.segment),
-		.epoch = e->ec.epoch,
-		.shards = shards,
-		.first = cfg->new_values == FKV_NEW_VALUES_FIRST,
-	};
-	struct fkv_msg state = {
-		.type = FKV_MSG_SSD_STATE,
-		.n = e->ec.nr_devices,
-	};
-	int err;
-
-	err = fkv_out_reserve(&e->out, 2 * OUT_STEP);
-	if (!err)
-		err = fkv_out_reserve(&e->mout, 2 * OUT_STEP);
-	if (!err)
-		err = ring_create(e);
-	if (err)
-		return err;
-	oc.ring = e->ring;
-	err = fkv_owner_create(&oc, &e->owner);
-	if (!err)
-		err = fkv_master_create(&mc, &e->master);
-	if (!err)
-		fkv_master_step(e->master, 0, &state, &e->mout);
-	return err;
-}
-
-static int front_create(struct fkv_engine *e)
-{
-	const struct fkv_config *cfg = e->ec.cfg;
-	struct fkv_gateway_config gc = {
-		.path = cfg->socket,
-		.mode = cfg->socket_mode,
-		.group = cfg->socket_gid,
-		.segment_ro = fkv_segment_fd_readonly(e->ec.segment),
-		.segment_rw = fkv_segment_fd(e->ec.segment),
-		.segment_bytes = fkv_segment_size(e->ec.segment),
-		.client_cap = cfg->client_pinned_bytes,
-		.clients_max = e->ec.clients_max,
-		.incarnation = e->ec.incarnation,
-		.pins = cfg->pins_per_client,
-		.strict = cfg->strict_reads,
-		.ops = &gateway_ops,
-		.arg = e,
-	};
-
-	if (e->ec.owner_fd >= 0)
-		return fkv_front_kdev_create(e->ec.loop, e->ec.owner_fd,
-					     &gateway_ops, e, &e->front);
-	return fkv_front_unix_create(e->ec.loop, &gc,
-				     (uint32_t)cfg->index_entries, &e->front,
-				     e->ec.err, e->ec.err_size);
-}
-
-static void timers_init(struct fkv_engine *e)
-{
-	uv_timer_t *all[] = { &e->timer, &e->alive, &e->hits, &e->scan };
-
-	for (size_t i = 0; i < FKV_ARRAY_SIZE(all); i++) {
-		uv_timer_init(e->ec.loop, all[i]);
-		all[i]->data = e;
-	}
-	e->inbox.wake.data = e;
-	uv_async_init(e->ec.loop, &e->inbox.wake, on_wake);
-}
-
-int fkv_engine_create(const struct fkv_engine_config *ec,
-		      struct fkv_engine **ret)
-{
-	struct fkv_engine *e = fkv_zalloc(sizeof(*e));
-	int err;
-
-	snprintf(ec->err, ec->err_size, "out of memory");
-	if (!e)
-		return -ENOMEM;
-	e->ec = *ec;
-	e->timer_at = FKV_NEVER;
-	e->scan_ms = SCAN_TICK_MS;
-	fkv_notice_init(&e->notice, ec->nr_devices);
-	fkv_inbox_init(&e->inbox);
-	e->inbox.devices = ec->devices;
-	e->inbox.shards_per_device = ec->shards_per_device;
-	e->inbox.segment = fkv_segment_base(ec->segment);
-	timers_init(e);
-	now(e);
-	err = cores_create(e);
-	if (!err)
-		err = fkv_workers_create(ec->cfg->transfer_threads,
-					 fkv_inbox_work_done, &e->inbox,
-					 &e->inbox.workers);
-	if (!err)
-		err = front_create(e);
-	*ret = e;
-	return err;
-}
-
-int fkv_engine_serve(struct fkv_engine *e)
-{
-	on_alive(&e->alive);
-	uv_timer_start(&e->alive, on_alive, FKV_ALIVE_TICK / FKV_MS,
-		       FKV_ALIVE_TICK / FKV_MS);
-	uv_timer_start(&e->hits, on_hits_timer, HITS_TICK_MS, HITS_TICK_MS);
-	return e->front->ops->listen(e->front);
-}
-
-void fkv_engine_stop_accept(struct fkv_engine *e)
-{
-	e->front->ops->stop_accept(e->front);
-}
-
-bool fkv_engine_idle(struct fkv_engine *e)
-{
-	struct fkv_report r;
-
-	e->front->ops->count(e->front);
-	fkv_engine_report(e, &r);
-	return !r.holders && !r.owner.holders && !r.owner.open_puts &&
-	       !r.owner.calls;
-}
-
-/* No client from now; what other threads still do ends with their stop. */
-void fkv_engine_close(struct fkv_engine *e)
-{
-	uv_timer_t *all[] = { &e->timer, &e->alive, &e->hits, &e->scan };
-
-	if (e->front)
-		e->front->ops->close_all(e->front);
-	for (size_t i = 0; i < FKV_ARRAY_SIZE(all); i++)
-		uv_close((uv_handle_t *)all[i], NULL);
-	uv_close((uv_handle_t *)&e->inbox.wake, NULL);
-}
-
-/* Devices were stopped by the caller: no result can come any more. */
-void fkv_engine_free(struct fkv_engine *e)
-{
-	fkv_workers_free(e->inbox.workers);
-	fkv_inbox_done(&e->inbox);
-	for (size_t i = 0; i < e->kept; i++)
-		fkv_key_put(e->out.cmds[i].key);
-	fkv_owner_free(e->owner);
-	fkv_master_free(e->master);
-	fkv_ring_free(e->ring);
-	if (e->front)
-		e->front->ops->free(e->front);
-	fkv_out_done(&e->out);
-	fkv_out_done(&e->mout);
-	fkv_free(e);
-}
-
-void fkv_engine_report(struct fkv_engine *e, struct fkv_report *ret)
-{
-	fkv_master_get_stats(e->master, &ret->master);
-	fkv_owner_get_stats(e->owner, &ret->owner);
-	e->front->ops->get_stats(e->front, &ret->gateway, &ret->index);
-	ret->holders = ret->index.pinned;
-	if (!e->front->ops->keeps)
-		ret->holders += ret->owner.holders;
-}
-
-bool fkv_engine_client(struct fkv_engine *e, uint64_t i,
-		       struct fkv_client_info *ret, pid_t *ret_pid)
-{
-	struct fkv_conn_info info = { 0 };
-
-	if (!fkv_owner_client_info(e->owner, i, ret))
-		return false;
-	e->front->ops->client_info(e->front, ret->client, &info);
-	*ret_pid = info.pid;
-	if (e->front->ops->keeps)
-		ret->holders = ret->pinned_bytes = 0;
-	ret->holders += info.pinned;
-	ret->pinned_bytes += info.pinned_bytes;
-	return true;
-}
-
-struct fkv_front *fkv_engine_front(struct fkv_engine *e)
-{
-	return e->front;
-}
-
-struct fkv_owner *fkv_engine_owner(struct fkv_engine *e)
-{
-	return e->owner;
-}
-
-struct fkv_master *fkv_engine_master(struct fkv_engine *e)
-{
-	return e->master;
-}
-
-struct fkv_ring *fkv_engine_ring(struct fkv_engine *e)
-{
-	return e->ring;
-}
-
-const struct fkv_histogram *fkv_engine_latency(struct fkv_engine *e,
-					       enum fkv_latency which)
-{
-	return &e->latency[which];
-}
-
-const struct fkv_engine_config *fkv_engine_config(struct fkv_engine *e)
-{
-	return &e->ec;
-}

@@ -41,6 +41,14 @@ static void memory(struct fkv_text *t, const struct fkv_report *r)
 	fkv_metric(t, "fluxonkv_keys", "{tier=\"any\"}", r->master.keys);
 }
 
+/* Of an owner's segment: what of it is used its master knows. */
+static void owned(struct fkv_text *t, struct fkv_engine *e)
+{
+	fkv_metric_one(t, "kvcache_segment_capacity_bytes", "gauge",
+		       "Bytes of the memory segment.",
+		       fkv_engine_config(e)->cfg->memory);
+}
+
 static void gets(struct fkv_text *t, const struct fkv_report *r)
 {
 	uint64_t shm = r->index.counter[FLUXONKV_CNT_HITS];
@@ -54,6 +62,10 @@ static void gets(struct fkv_text *t, const struct fkv_report *r)
 		   r->owner.hits_local + shm);
 	fkv_metric(t, "fluxonkv_hits_total", "{source=\"ssd-local\"}",
 		   r->owner.hits_ssd);
+	fkv_metric(t, "fluxonkv_hits_total", "{source=\"memory-remote\"}",
+		   r->owner.hits_memory_remote);
+	fkv_metric(t, "fluxonkv_hits_total", "{source=\"ssd-remote\"}",
+		   r->owner.hits_ssd_remote);
 	fkv_metric_one(t, "fluxonkv_hits_shared_index_total", "counter",
 		       "Of the local hits, those without a request.", shm);
 	fkv_metric_one(t, "fluxonkv_misses_total", "counter",
@@ -300,6 +312,171 @@ static void latencies(struct fkv_text *t, struct fkv_engine *e)
 						(enum fkv_latency)i));
 }
 
+/* ---- clusters ---- */
+
+static void rpc(struct fkv_text *t, const struct fkv_rpc_stats *s,
+		const struct fkv_batch_stats *b, uint64_t received,
+		uint64_t broken)
+{
+	fkv_metric_one(t, "fluxonkv_cluster_connections", "gauge",
+		       "Connections between daemons.", s->connections);
+	fkv_metric_one(t, "fluxonkv_cluster_accepted_total", "counter",
+		       "Connections of daemons that were accepted.",
+		       s->accepted);
+	fkv_metric_one(t, "fluxonkv_cluster_refused_total", "counter",
+		       "Connections and handshakes that were refused.",
+		       s->refused);
+	fkv_metric_one(t, "fluxonkv_cluster_dials_total", "counter",
+		       "Times that a daemon was dialled.", s->dials);
+	fkv_metric_one(t, "fluxonkv_cluster_broken_total", "counter",
+		       "Connections that broke the protocol.", s->broken);
+	fkv_metric_one(t, "fluxonkv_cluster_silent_total", "counter",
+		       "Connections closed for silence.", s->silent);
+	fkv_metric_one(t, "fluxonkv_cluster_calls_total", "counter",
+		       "Requests to other owners.", s->calls);
+	fkv_metric_one(t, "fluxonkv_cluster_call_timeouts_total", "counter",
+		       "Requests to other owners without an answer.",
+		       s->timeouts);
+	fkv_metric_one(t, "fluxonkv_cluster_frames_total", "counter",
+		       "Messages sent in sessions.", b->frames);
+	fkv_metric_one(t, "fluxonkv_cluster_messages_total", "counter",
+		       "Messages of the cores in them.", b->messages);
+	fkv_metric_one(t, "fluxonkv_cluster_bytes_total", "counter",
+		       "Bytes of messages sent in sessions.", b->bytes);
+	fkv_metric_one(t, "fluxonkv_cluster_received_total", "counter",
+		       "Messages received in sessions.", received);
+	fkv_metric_one(t, "fluxonkv_cluster_sessions_broken_total", "counter",
+		       "Sessions ended for what the other end said.", broken);
+}
+
+static void transfers(struct fkv_text *t, const struct fkv_report *r)
+{
+	const struct fkv_moves_stats *m = &r->uplink.moves;
+
+	fkv_metric_one(t, "fluxonkv_transfers", "gauge",
+		       "Transfers that this owner asked for.", m->active);
+	fkv_metric_one(t, "fluxonkv_transfers_serving", "gauge",
+		       "SSD copies being read for other owners.", m->serving);
+	fkv_metric_one(t, "fluxonkv_transfers_opened", "gauge",
+		       "Extents that another owner may put into.", m->opened);
+	fkv_metric_head(t, "fluxonkv_transfers_total", "counter",
+			"Transfers begun, by what for.");
+	fkv_metric(t, "fluxonkv_transfers_total", "{kind=\"pull\"}",
+		   m->pulls);
+	fkv_metric(t, "fluxonkv_transfers_total", "{kind=\"stage\"}",
+		   m->stages);
+	fkv_metric(t, "fluxonkv_transfers_total", "{kind=\"push\"}",
+		   m->pushes);
+	fkv_metric_one(t, "fluxonkv_transfers_failed_total", "counter",
+		       "Transfers that failed.", m->failed);
+	fkv_metric_one(t, "fluxonkv_transfer_stalls_total", "counter",
+		       "Data connections closed for silence.",
+		       m->transfers.stalls);
+	fkv_metric_one(t, "fluxonkv_transfer_connections", "gauge",
+		       "Data connections.", m->transfers.connections);
+	fkv_metric_head(t, "fluxonkv_transfer_bytes_total", "counter",
+			"Payload between owners.");
+	fkv_metric(t, "fluxonkv_transfer_bytes_total", "{way=\"in\"}",
+		   m->bytes_in);
+	fkv_metric(t, "fluxonkv_transfer_bytes_total", "{way=\"out\"}",
+		   m->bytes_out);
+	fkv_metric_one(t, "fluxonkv_staged_total", "counter",
+		       "SSD copies pushed to other owners.", r->owner.staged);
+	fkv_metric_one(t, "fluxonkv_stage_errors_total", "counter",
+		       "SSD copies that could not be.",
+		       r->owner.stage_errors);
+}
+
+static void lease(struct fkv_text *t, struct fkv_engine *e,
+		  const struct fkv_report *r)
+{
+	char seconds[32];
+
+	fkv_metric_one(t, "fluxonkv_master_connected", "gauge",
+		       "1 while the master is connected.",
+		       r->uplink.connected);
+	fkv_metric_one(t, "fluxonkv_lease_valid", "gauge",
+		       "1 while the lease holds.", fkv_engine_lease(e) > 0);
+	fkv_metric_one(t, "fluxonkv_sessions_total", "counter",
+		       "Sessions with masters begun.", r->owner.sessions);
+	fkv_metric_head(t, "fluxonkv_stale_serving_seconds", "counter",
+			"Time in which hits were served without a lease.");
+	snprintf(seconds, sizeof(seconds), "%.3f", (double)r->stale_ns / 1e9);
+	fkv_text_add(t, "fluxonkv_stale_serving_seconds %s\n", seconds);
+}
+
+static void members(struct fkv_text *t, struct fkv_engine *e,
+		    const struct fkv_report *r)
+{
+	static const char *const names[][2] = {
+		{ "fluxonkv_member_live", "1 while its lease holds." },
+		{ "fluxonkv_member_capacity_bytes", "Bytes of its segment." },
+		{ "fluxonkv_member_free_bytes", "Bytes of it that are free." },
+	};
+	struct fkv_member_info info;
+	char label[300];
+
+	fkv_metric_one(t, "fluxonkv_members", "gauge", "Owners known.",
+		       r->master.members);
+	fkv_metric_one(t, "fluxonkv_members_live", "gauge",
+		       "Owners whose lease holds.", r->master.members_live);
+	fkv_metric_one(t, "fluxonkv_member_tombs_total", "counter",
+		       "Times that an owner went.", r->master.tombs);
+	fkv_metric_one(t, "fluxonkv_member_suspects_total", "counter",
+		       "Failures that made an owner suspect.",
+		       r->master.suspected);
+	for (size_t n = 0; n < FKV_ARRAY_SIZE(names); n++) {
+		fkv_metric_head(t, names[n][0], "gauge", names[n][1]);
+		for (uint32_t i = 0; fkv_master_member(fkv_engine_master(e), i,
+						       &info); i++) {
+			snprintf(label, sizeof(label), "{owner=\"%s\"}",
+				 info.name);
+			fkv_metric(t, names[n][0], label, n == 0 ? info.live :
+				   n == 1 ? info.capacity : info.free);
+		}
+	}
+}
+
+static void cluster(struct fkv_text *t, struct fkv_engine *e,
+		    const struct fkv_report *r)
+{
+	enum fkv_role role = fkv_engine_config(e)->cfg->role;
+
+	if (fkv_engine_master(e))
+		fkv_metric_one(t, "fluxonkv_leaked_ops_total", "counter",
+			       "Operations that their owner forgot: a bug.",
+			       r->master.leaked_ops);
+	if (role == FKV_ROLE_STANDALONE)
+		return;
+	fkv_metric_one(t, "fluxonkv_epoch", "gauge", "The master's epoch.",
+		       fkv_engine_epoch(e));
+	if (role == FKV_ROLE_MASTER) {
+		rpc(t, &r->hub.rpc, &r->hub.sent, r->hub.received,
+		    r->hub.broken);
+		members(t, e, r);
+		return;
+	}
+	rpc(t, &r->uplink.rpc, &r->uplink.sent, r->uplink.received,
+	    r->uplink.broken);
+	lease(t, e, r);
+	transfers(t, r);
+}
+
+/* What an owner alone knows, or what a master does, or both. */
+static void local(struct fkv_text *t, struct fkv_engine *e,
+		  const struct fkv_report *r)
+{
+	if (!fkv_engine_owner(e))
+		return;
+	gets(t, r);
+	puts_(t, r);
+	persist(t, r);
+	ssd_errors(t, r);
+	devices(t, e);
+	clients(t, r);
+	latencies(t, e);
+}
+
 char *fkv_admin_metrics(struct fkv_engine *e)
 {
 	struct fkv_text t = { 0 };
@@ -309,14 +486,13 @@ char *fkv_admin_metrics(struct fkv_engine *e)
 	fkv_metric_head(&t, "fluxonkv_build_info", "gauge", "The version.");
 	fkv_metric(&t, "fluxonkv_build_info", "{version=\"" FKV_VERSION "\"}",
 		   1);
-	memory(&t, &r);
-	gets(&t, &r);
-	puts_(&t, &r);
-	eviction(&t, &r);
-	persist(&t, &r);
-	ssd_errors(&t, &r);
-	devices(&t, e);
-	clients(&t, &r);
-	latencies(&t, e);
+	if (fkv_engine_master(e)) {
+		memory(&t, &r);
+		eviction(&t, &r);
+	} else {
+		owned(&t, e);
+	}
+	local(&t, e, &r);
+	cluster(&t, e, &r);
 	return fkv_text_done(&t);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/base.h"
+#include "base/hash.h"
 #include "svc/inbox.h"
 
 static void post(struct fkv_inbox *in, struct fkv_result *r)
@@ -16,6 +16,9 @@ void fkv_inbox_io_done(struct fkv_inbox *in, const struct fkv_io_result *res)
 
 	r->res = res->res;
 	r->sum = res->sum;
+	if (r->cmd.io.part && !res->res)
+		memcpy(r->sums, res->sums, fkv_sum_chunks(r->cmd.len) *
+		       sizeof(r->sums[0]));
 	r->ns = res->queue_ns + res->io_ns;
 	post(in, r);
 }
@@ -52,6 +55,7 @@ static void request(const struct fkv_inbox *in, struct fkv_result *r,
 		.skip_len = cmd->io.skip_len,
 		.memory = in->segment + cmd->offset,
 		.len = cmd->len,
+		.at = cmd->io.part ? cmd->from : 0,
 		.sum_seed = cmd->seed,
 		.seq = cmd->io.seq,
 		.put_id = cmd->io.put_id,
@@ -89,6 +93,7 @@ bool fkv_inbox_io(struct fkv_inbox *in, const struct fkv_cmd *cmd)
 {
 	struct fkv_result *r = result_new(cmd);
 
+	fkv_assert(!cmd->io.part || cmd->len <= FKV_CHUNK);
 	if (!r)
 		return false;
 	if (!STAILQ_EMPTY(&in->waiting) || !io_post(in, r))
@@ -156,6 +161,7 @@ struct fkv_in fkv_result_input(const struct fkv_result *r)
 		.res = r->res,
 		.token = r->cmd.token,
 		.sum = r->sum,
+		.sums = r->sums,
 	};
 }
 

@@ -30,6 +30,7 @@ struct fkv_result {
 	struct fkv_arena *arena;	/* NULL, or its reference */
 	int res;
 	uint64_t sum;
+	uint64_t sums[FKV_CHUNK / FKV_SUM_CHUNK];	/* READ of a part */
 	uint64_t ns;
 };
 
@@ -66,7 +67,7 @@ void fkv_inbox_work_done(void *inbox, const struct fkv_work *w);
 
 /* All results, oldest first; each is the caller's to free. */
 void fkv_inbox_take(struct fkv_inbox *in, struct fkv_results *ret);
-/* What one says to the owner core. */
+/* What one says to the owner core, as long as it lives. */
 struct fkv_in fkv_result_input(const struct fkv_result *r);
 
 #endif

@@ -156,6 +156,20 @@ uint64_t fkv_lockfile_epoch(const struct fkv_lockfile *l)
 	return l->epoch;
 }
 
+int fkv_lockfile_raise(struct fkv_lockfile *l, uint64_t epoch)
+{
+	uint64_t was = l->epoch;
+	int err;
+
+	if (epoch > EPOCH_MAX)
+		return -EOVERFLOW;
+	l->epoch = epoch;
+	err = say(l, "running");
+	if (err)
+		l->epoch = was;
+	return err;
+}
+
 int fkv_lockfile_take(const char *socket_path, struct fkv_lockfile **ret,
 		      char *err, size_t err_size)
 {

@@ -24,6 +24,9 @@ int fkv_lockfile_take(const char *socket_path, struct fkv_lockfile **ret,
  */
 uint64_t fkv_lockfile_epoch(const struct fkv_lockfile *l);
 
+/* A higher one, on disk when this returns. 0 or -errno. */
+int fkv_lockfile_raise(struct fkv_lockfile *l, uint64_t epoch);
+
 /* Until 1.2 s after the start, if the last one did not stop cleanly. */
 void fkv_lockfile_wait(struct fkv_lockfile *l);
 void fkv_lockfile_release(struct fkv_lockfile *l, bool clean);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -29,6 +30,8 @@ struct daemon {
 	char lock_path[PATH_MAX];	/* with .lock: name and epoch of ours */
 	int owner_fd;			/* of the kernel module, or -1 */
 	struct fkv_lockfile *lock;
+	struct fkv_lockfile *store;	/* master: of its epoch */
+	uint8_t key[FKV_AUTH_KEY];
 	struct fkv_segment *segment;
 	struct fkv_device *devices[FKV_DEVICES_MAX];
 	uint32_t nr_devices;
@@ -94,7 +97,7 @@ static int open_segment(struct daemon *d)
 		.device = d->owner_fd >= 0,
 		.owner_fd = d->owner_fd,
 		.pinnable = d->cfg.pinnable_puts,
-		.bytes = d->cfg.memory,
+		.bytes = d->cfg.memory + fkv_engine_chunk_bytes(&d->cfg),
 		.huge = d->cfg.huge_pages,
 		.lock = d->cfg.lock_memory,
 		.threads = (unsigned int)sysconf(_SC_NPROCESSORS_ONLN),
@@ -355,10 +358,11 @@ static const char *metrics_address(const struct daemon *d, char *buf, size_t n)
 {
 	const char *host = d->cfg.metrics_host;
 
+	snprintf(buf, n, "none");
 	if (d->http)
 		snprintf(buf, n, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
 			 fkv_http_port(d->http));
-	return d->http ? buf : "none";
+	return buf;
 }
 
 /* Where clients find it. */
@@ -373,25 +377,40 @@ static const char *address(const struct daemon *d, char *buf, size_t n)
 
 static int serve(struct daemon *d)
 {
-	int err = fkv_engine_serve(d->engine);
 	char at[160];
+	int err;
 
-	if (err)
+	d->err[0] = '\0';
+	err = fkv_engine_serve(d->engine);
+	if (err && !d->err[0])
 		snprintf(d->err, sizeof(d->err), "cannot serve clients at %s: "
 			 "%s", address(d, at, sizeof(at)), strerror(-err));
 	return err;
 }
 
-static void ready(struct daemon *d)
+static void say_ready(struct daemon *d)
 {
 	char size[24], metrics[96], at[160];
 
-	fkv_log(FKV_LOG_INFO, "fluxonkvd %s ready: address=%s memory=%s "
-		"ssd_devices=%u metrics=%s", FKV_VERSION,
-		address(d, at, sizeof(at)),
-		fkv_size_print(fkv_segment_size(d->segment), size,
-			       sizeof(size)), d->nr_devices,
-		metrics_address(d, metrics, sizeof(metrics)));
+	metrics_address(d, metrics, sizeof(metrics));
+	address(d, at, sizeof(at));
+	if (d->cfg.role == FKV_ROLE_MASTER)
+		fkv_log(FKV_LOG_INFO, "fluxonkvd %s ready: role=master "
+			"address=%s listen=%s epoch=%" PRIu64 " metrics=%s",
+			FKV_VERSION, at, d->cfg.listen,
+			fkv_engine_epoch(d->engine), metrics);
+	else
+		fkv_log(FKV_LOG_INFO, "fluxonkvd %s ready: address=%s "
+			"memory=%s ssd_devices=%u metrics=%s%s%s", FKV_VERSION,
+			at, fkv_size_print(d->cfg.memory, size, sizeof(size)),
+			d->nr_devices, metrics,
+			d->cfg.master ? " master=" : "",
+			d->cfg.master ? d->cfg.master : "");
+}
+
+static void ready(struct daemon *d)
+{
+	say_ready(d);
 	sd_notify(0, "READY=1");
 }
 
@@ -452,6 +471,40 @@ static int take_name(struct daemon *d)
 					     sizeof(d->err));
 }
 
+/* A master's epochs go on over restarts: one directory, one master. */
+static int take_store(struct daemon *d)
+{
+	char path[PATH_MAX];
+	int n;
+
+	if (d->cfg.role != FKV_ROLE_MASTER)
+		return 0;
+	if (mkdir(d->cfg.state_dir, 0700) && errno != EEXIST) {
+		snprintf(d->err, sizeof(d->err), "state_dir: cannot make %s: "
+			 "%s", d->cfg.state_dir, strerror(errno));
+		return -errno;
+	}
+	n = snprintf(path, sizeof(path), "%s/master-%s", d->cfg.state_dir,
+		     d->cfg.cluster_name);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return -ENAMETOOLONG;
+	return fkv_lockfile_take(path, &d->store, d->err, sizeof(d->err));
+}
+
+static int read_key(struct daemon *d)
+{
+	char err[ERR_SIZE - 32];
+	int res;
+
+	if (!d->cfg.cluster_key_file)
+		return 0;
+	res = fkv_rpc_key_read(d->cfg.cluster_key_file, d->key, err,
+			       sizeof(err));
+	if (res)
+		snprintf(d->err, sizeof(d->err), "cluster_key_file: %s", err);
+	return res;
+}
+
 static int create_engine(struct daemon *d)
 {
 	struct fkv_engine_config ec = {
@@ -463,6 +516,8 @@ static int create_engine(struct daemon *d)
 		.nr_devices = d->nr_devices,
 		.shards_per_device = FKV_SHARDS_PER_DEVICE,
 		.epoch = fkv_lockfile_epoch(d->lock),
+		.store = d->store,
+		.key = d->cfg.cluster_key_file ? d->key : NULL,
 		.incarnation = d->incarnation,
 		.started_ns = fkv_clock_ns(),
 		.clients_max = d->clients_max,
@@ -487,7 +542,11 @@ static int start(struct daemon *d)
 		fkv_preflight_clients();
 	err = fkv_preflight(&d->cfg, d->err, sizeof(d->err));
 	if (!err)
+		err = read_key(d);
+	if (!err)
 		err = take_name(d);
+	if (!err)
+		err = take_store(d);
 	if (!err)
 		err = open_segment(d);
 	if (!err)
@@ -511,7 +570,9 @@ static void finish(struct daemon *d, bool clean)
 	fkv_segment_free(d->segment);
 	if (d->owner_fd >= 0)
 		close(d->owner_fd);
+	fkv_lockfile_release(d->store, clean);
 	fkv_lockfile_release(d->lock, clean);
+	explicit_bzero(d->key, sizeof(d->key));
 	fkv_config_done(&d->cfg);
 }
 

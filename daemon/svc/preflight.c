@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "base/log.h"
+#include "svc/engine.h"
 #include "svc/preflight.h"
 
 #define INDEX_BYTES	300ULL	/* of the shared index, each entry */
@@ -209,20 +210,21 @@ static int check_ordinary(uint64_t bytes, const char *root, char *err,
 int fkv_preflight_segment(const struct fkv_config *cfg, const char *root,
 			  char *err, size_t err_size)
 {
+	uint64_t bytes = cfg->memory + fkv_engine_chunk_bytes(cfg);
 	uint64_t huge = 0;
 
 	/* taken from the host already, and by default charged to no group */
-	if (cfg->huge_pages != FKV_HUGE_OFF && !(cfg->memory % HUGE_PAGE)) {
+	if (cfg->huge_pages != FKV_HUGE_OFF && !(bytes % HUGE_PAGE)) {
 		huge = huge_free(root);
-		if (huge >= cfg->memory)
+		if (huge >= bytes)
 			return 0;
 	}
 	if (cfg->huge_pages != FKV_HUGE_REQUIRED)
-		return check_ordinary(cfg->memory + cfg->index_entries *
+		return check_ordinary(bytes + cfg->index_entries *
 				      INDEX_BYTES, root, err, err_size);
 	snprintf(err, err_size, "huge_pages: required, but %" PRIu64
 		 " bytes are wanted and reserved 2 MiB pages have room for %"
-		 PRIu64 " (see /proc/sys/vm/nr_hugepages): %s", cfg->memory,
+		 PRIu64 " (see /proc/sys/vm/nr_hugepages): %s", bytes,
 		 huge, strerror(ENOMEM));
 	return -ENOMEM;
 }

@@ -19,6 +19,7 @@ static const int kinds[FKV_CLUSTER_NR] = {
 	[FKV_CLUSTER_STAGE_READ] = KIND(STAGE_READ),
 	[FKV_CLUSTER_PUSHED] = KIND(PUSHED),
 	[FKV_CLUSTER_BYE] = KIND(BYE),
+	[FKV_CLUSTER_MEMBER] = KIND(MEMBER),
 };
 
 /* ---- what is in range ---- */
@@ -56,7 +57,7 @@ static int register_check(const struct fkv_cluster_register *r,
 	if (r->segment_bytes > FKV_SEGMENT_MAX ||
 	    r->segment_bytes % FKV_EXTENT_UNIT)
 		return fkv_wrong(why, -EINVAL, "size of segment out of range");
-	if (r->ssd_devices > FKV_DEVICES_MAX ||
+	if (r->ssd_devices > FKV_DEVICES_MAX || r->ssd_shards > FKV_SHARDS_MAX ||
 	    r->transports & ~(FKV_CLUSTER_TCP | FKV_CLUSTER_VERBS))
 		return fkv_wrong(why, -EINVAL, "unknown transport, or too many "
 				 "devices");
@@ -155,6 +156,19 @@ static int bye_check(const struct fkv_cluster_bye *b, const char **why)
 	return 0;
 }
 
+static int member_check(const struct fkv_cluster_member *m, const char **why)
+{
+	if (!m->incarnation ||
+	    m->transports & ~(FKV_CLUSTER_TCP | FKV_CLUSTER_VERBS))
+		return fkv_wrong(why, -EINVAL,
+				 "incarnation 0, or unknown transport");
+	if (!text_ok(m->name, 0, FKV_CLUSTER_NAME_MAX) ||
+	    !text_ok(m->address, 0, FKV_CLUSTER_NAME_MAX))
+		return fkv_wrong(why, -E2BIG,
+				 "a name or an address is over 255 bytes");
+	return 0;
+}
+
 static int check(const struct fkv_cluster_msg *m, const char **why)
 {
 	switch (m->type) {
@@ -179,6 +193,8 @@ static int check(const struct fkv_cluster_msg *m, const char **why)
 		return pushed_check(&m->pushed, why);
 	case FKV_CLUSTER_BYE:
 		return bye_check(&m->bye, why);
+	case FKV_CLUSTER_MEMBER:
+		return member_check(&m->member, why);
 	case FKV_CLUSTER_NR:
 		break;
 	}
@@ -228,6 +244,8 @@ static bool register_encode(const struct fkv_cluster_register *r,
 	pb->address = text(r->address);
 	pb->part = r->part;
 	pb->parts = r->parts;
+	pb->was = r->was;
+	pb->ssd_shards = r->ssd_shards;
 	return ranges_encode(r, pool, pb);
 }
 
@@ -256,6 +274,7 @@ union parts {
 	Fkv__Pb__StageRead stage;
 	Fkv__Pb__Pushed pushed;
 	Fkv__Pb__Bye bye;
+	Fkv__Pb__Member member;
 };
 
 /* The kinds that need neither memory nor time. */
@@ -302,6 +321,14 @@ static void small_encode(const struct fkv_cluster_msg *m, union parts *p)
 		p->pushed.op = m->pushed.op;
 		p->pushed.res = m->pushed.res;
 		p->pushed.bytes = m->pushed.bytes;
+		break;
+	case FKV_CLUSTER_MEMBER:
+		fkv__pb__member__init(&p->member);
+		p->member.incarnation = m->member.incarnation;
+		p->member.gone = m->member.gone;
+		p->member.transports = m->member.transports;
+		p->member.name = text(m->member.name);
+		p->member.address = text(m->member.address);
 		break;
 	default:
 		fkv__pb__bye__init(&p->bye);
@@ -387,6 +414,8 @@ static int register_decode(const Fkv__Pb__Register *pb, struct fkv_pool *pool,
 	r->address = pb->address;
 	r->part = pb->part;
 	r->parts = pb->parts;
+	r->was = pb->was;
+	r->ssd_shards = pb->ssd_shards;
 	if (pb->n_busy > FKV_CLUSTER_RANGES_MAX)
 		return fkv_wrong(why, -E2BIG, "over 4096 busy ranges in a part");
 	r->busy = fkv_pool_alloc(pool, pb->n_busy * sizeof(*r->busy));
@@ -457,6 +486,16 @@ static void reply_decode(const Fkv__Pb__HeartbeatReply *pb,
 	h->lease_ns = pb->lease_ns;
 }
 
+static void member_decode(const Fkv__Pb__Member *pb,
+			  struct fkv_cluster_member *m)
+{
+	m->incarnation = pb->incarnation;
+	m->gone = pb->gone;
+	m->transports = pb->transports;
+	m->name = pb->name;
+	m->address = pb->address;
+}
+
 static void small_decode(const Fkv__Pb__Message *pb, struct fkv_cluster_msg *m)
 {
 	switch (m->type) {
@@ -483,6 +522,9 @@ static void small_decode(const Fkv__Pb__Message *pb, struct fkv_cluster_msg *m)
 		m->pushed.op = pb->pushed->op;
 		m->pushed.res = pb->pushed->res;
 		m->pushed.bytes = pb->pushed->bytes;
+		break;
+	case FKV_CLUSTER_MEMBER:
+		member_decode(pb->member, &m->member);
 		break;
 	default:
 		m->bye.reason = pb->bye->reason;

@@ -48,6 +48,7 @@ enum fkv_cluster_type {
 	FKV_CLUSTER_STAGE_READ,		/* owner to owner: read and push to me */
 	FKV_CLUSTER_PUSHED,		/* its answer: all chunks are sent */
 	FKV_CLUSTER_BYE,		/* leaves on purpose */
+	FKV_CLUSTER_MEMBER,		/* master: another owner came or went */
 	FKV_CLUSTER_NR,
 };
 
@@ -73,9 +74,12 @@ struct fkv_cluster_range {
 struct fkv_cluster_register {
 	const char *name;		/* instance, 1..255 bytes */
 	uint64_t incarnation;		/* not 0 */
+	uint64_t was;			/* what it was before, if nothing that
+					   it kept was changed since; or 0 */
 	uint32_t epoch_seen;		/* the highest that it has met, or 0 */
 	uint64_t segment_bytes;
 	uint32_t ssd_devices;
+	uint32_t ssd_shards;		/* of all devices */
 	uint32_t transports;		/* FKV_CLUSTER_TCP, _VERBS */
 	const char *address;		/* of its transfers: "host:port" */
 	uint32_t part, parts;
@@ -143,6 +147,14 @@ struct fkv_cluster_bye {
 	const char *text;
 };
 
+/* Plans name owners by incarnation; where each is, is told before. */
+struct fkv_cluster_member {
+	uint64_t incarnation;
+	bool gone;			/* it is no more: let go of it */
+	uint32_t transports;
+	const char *name, *address;
+};
+
 enum fkv_cluster_leave {
 	FKV_CLUSTER_STOPS,
 	FKV_CLUSTER_DRAINED,
@@ -165,6 +177,7 @@ struct fkv_cluster_msg {
 		struct fkv_cluster_stage_read stage_read;
 		struct fkv_cluster_pushed pushed;
 		struct fkv_cluster_bye bye;
+		struct fkv_cluster_member member;
 	};
 	struct fkv_pool *pool;		/* of a decoded one */
 };

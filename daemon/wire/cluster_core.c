@@ -54,6 +54,10 @@ static const struct form forms[FKV_MSG_NR] = {
 	FORM(RETIRE, true, false),
 	FORM(EVICT, true, false),
 	FORM(PERSIST, true, false),
+	FORM(EXPOSE, false, false),
+	FORM(FENCE, false, false),
+	FORM(EXPOSED, false, false),
+	FORM(FENCED, false, false),
 };
 
 uint64_t fkv_timeout_of(uint64_t deadline_ns, uint64_t now_ns)
@@ -138,7 +142,8 @@ static int core_check(const struct fkv_msg *m, const char **why)
 		return fkv_wrong(why, -EINVAL, "result out of range");
 	if (m->shard >= FKV_SHARDS_MAX)
 		return fkv_wrong(why, -EINVAL, "shard out of range");
-	if (m->len > FKV_VALUE_MAX || m->offset > FKV_SEGMENT_MAX)
+	if (m->len > FKV_VALUE_MAX || m->offset > FKV_SEGMENT_MAX ||
+	    m->remote > FKV_SEGMENT_MAX)
 		return fkv_wrong(why, -EINVAL, "length or offset out of range");
 	if (m->type == FKV_MSG_LIST && (m->n < 1 || m->n > FKV_LIST_MAX))
 		return fkv_wrong(why, -EINVAL, "a list of 1 to 1000 is allowed");
@@ -220,6 +225,7 @@ static Fkv__Pb__Core *core_encode(const struct fkv_msg *m, uint64_t now_ns,
 	pb->held = m->held;
 	pb->drop = m->drop;
 	pb->first = m->first;
+	pb->suspect = m->suspect;
 	pb->op = m->op;
 	fkv_key_encode(m->key, &pb->key);
 	fkv_key_encode(m->key2, &pb->key2);
@@ -228,6 +234,9 @@ static Fkv__Pb__Core *core_encode(const struct fkv_msg *m, uint64_t now_ns,
 	pb->extent = m->extent;
 	pb->offset = m->offset;
 	pb->seq = m->seq;
+	pb->ticket = m->ticket;
+	pb->incarnation = m->incarnation;
+	pb->remote = m->remote;
 	pb->n = m->n;
 	if (forms[m->type].deadline)
 		pb->timeout_ns = fkv_timeout_of(m->deadline_ns, now_ns);
@@ -310,12 +319,16 @@ static void core_numbers(const Fkv__Pb__Core *pb, struct fkv_msg *m)
 	m->held = pb->held;
 	m->drop = pb->drop;
 	m->first = pb->first;
+	m->suspect = pb->suspect;
 	m->op = pb->op;
 	m->put_id = pb->put_id;
 	m->len = pb->len;
 	m->extent = pb->extent;
 	m->offset = pb->offset;
 	m->seq = pb->seq;
+	m->ticket = pb->ticket;
+	m->incarnation = pb->incarnation;
+	m->remote = pb->remote;
 	m->n = pb->n;
 }
 

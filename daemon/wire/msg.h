@@ -24,10 +24,12 @@ enum fkv_msg_type {
 	/* owner to master */
 	FKV_MSG_PUT_START,	/* op key len flags(FLUXONKV_PUT_*) deadline */
 	FKV_MSG_PUT_DONE,	/* op */
-	FKV_MSG_PUT_REVOKE,	/* op; held: the extent is not quiet yet */
+	FKV_MSG_PUT_REVOKE,	/* op; held: the extent is not quiet yet;
+				   suspect: its target's host is silent */
 	FKV_MSG_GET_START,	/* op key class deadline */
 	FKV_MSG_GET_DONE,	/* op */
-	FKV_MSG_GET_REVOKE,	/* op; drop: that SSD replica is no good */
+	FKV_MSG_GET_REVOKE,	/* op; drop: that SSD replica is no good;
+				   suspect: its source is silent (G6) */
 	FKV_MSG_DELETE,		/* op key */
 	FKV_MSG_STAT,		/* op key */
 	FKV_MSG_LIST,		/* op key(prefix) key2(cursor) n(limit) */
@@ -39,15 +41,18 @@ enum fkv_msg_type {
 	FKV_MSG_SSD_STATE,	/* n: devices that work */
 	FKV_MSG_RETIRED,	/* op */
 	FKV_MSG_EVICTED,	/* extent res(FKV_EVICT_*) n(references back) */
-	FKV_MSG_QUIET,		/* extent n(references back) */
+	FKV_MSG_QUIET,		/* extent n(references back); extent 0: what was
+				   reported busy at offset (F1) */
 	FKV_MSG_HITS,		/* extent n */
 	FKV_MSG_PINS,		/* n: bytes of live entries now pinned, but not
 				   of those whose first persist is pending */
 
 	/* master to owner */
-	FKV_MSG_PUT_PLAN,	/* op res extent offset text */
+	FKV_MSG_PUT_PLAN,	/* op res extent offset text; incarnation
+				   remote: where it is to be pushed */
 	FKV_MSG_PUT_DONE_R,	/* op res put_id extent grant */
-	FKV_MSG_GET_PLAN,	/* op res source put_id len extent offset grant */
+	FKV_MSG_GET_PLAN,	/* op res source put_id len extent offset grant;
+				   incarnation remote: of the source */
 	FKV_MSG_GET_DONE_R,	/* op res grant */
 	FKV_MSG_DELETE_R,	/* op res */
 	FKV_MSG_STAT_R,		/* op res len put_id where */
@@ -60,6 +65,14 @@ enum fkv_msg_type {
 
 	/* owner to master */
 	FKV_MSG_PUT_CANCEL,	/* op; if it waits for room, PUT_PLAN is at once */
+
+	/* puts at another owner (protocol.md G3.2, G3.4): master to its host */
+	FKV_MSG_EXPOSE,		/* op incarnation: of the writer; ticket extent
+				   offset len: may be written from now on */
+	FKV_MSG_FENCE,		/* op incarnation extent: no more, ever */
+	/* and its answers */
+	FKV_MSG_EXPOSED,	/* ticket res */
+	FKV_MSG_FENCED,		/* extent */
 	FKV_MSG_NR,
 };
 
@@ -73,6 +86,8 @@ enum fkv_evict_result {
 struct fkv_msg {
 	enum fkv_msg_type type;
 	int32_t res;
+	uint32_t peer;		/* the session that it comes from or goes to: at
+				   a master the member, at an owner the home */
 	uint32_t flags;
 	uint32_t shard;
 	uint32_t source;	/* enum fluxonkv_source; STAT_R: where */
@@ -81,6 +96,7 @@ struct fkv_msg {
 	bool held;
 	bool drop;
 	bool first;		/* PERSIST: of a new version, not of a victim */
+	bool suspect;
 	uint64_t op;
 	struct fkv_key *key;	/* a reference that goes with the message */
 	struct fkv_key *key2;
@@ -89,6 +105,10 @@ struct fkv_msg {
 	uint64_t extent;	/* handle, never reused; 0: none */
 	uint64_t offset;	/* bytes from the start of the segment */
 	uint64_t seq;
+	uint64_t ticket;	/* the master's name of an op; RETIRE has it
+				   as its op */
+	uint64_t incarnation;	/* of another owner, or 0: none */
+	uint64_t remote;	/* bytes from the start of its segment */
 	uint64_t n;
 	uint64_t deadline_ns;
 	struct fkv_listing *listing;

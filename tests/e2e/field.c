@@ -123,6 +123,24 @@ static int do_batch_load(void)
 	return failures != 0;
 }
 
+/* One call for 100 keys, of which @there are. */
+static int do_asks(unsigned int there)
+{
+	struct fluxonkv *kv = open_client();
+	struct fluxonkv_key k[BATCH];
+	unsigned char yes[BATCH];
+	char name[BATCH][32];
+	unsigned int n = 0;
+
+	batch_keys(k, name);
+	expect(fluxonkv_exists_many(kv, k, BATCH, yes, NULL), 0, "exists");
+	for (unsigned int i = 0; i < BATCH; i++)
+		n += yes[i];
+	check(n == there, "as many as there are");
+	fluxonkv_close(kv);
+	return failures != 0;
+}
+
 /* Of 100 in one call, each seventh up to @broken cannot be read. */
 static int do_batch(unsigned int broken, unsigned int again)
 {
@@ -757,6 +775,7 @@ int main(int argc, char **argv)
 		{ "sizes", .plain = do_sizes },
 		{ "batch-load", .plain = do_batch_load },
 		{ "batch", .two = do_batch },
+		{ "asks", .one = do_asks },
 		{ "evicted", .one = do_evicted },
 		{ "race", .one = do_race },
 		{ "flood-load", .one = do_flood_load },

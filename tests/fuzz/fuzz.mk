@@ -13,7 +13,7 @@ FUZZ_RUN ?= $(FUZZ_NAMES)
 MINUTES ?= 10
 
 FUZZ_HASH := $(addprefix daemon/base/,base.c hash.c hash_avx2.c)
-FUZZ_CONFIG := daemon/svc/config.c daemon/base/size.c daemon/base/base.c \
+FUZZ_CONFIG := daemon/svc/config.c daemon/svc/config_role.c daemon/base/size.c daemon/base/base.c \
 	tests/fuzz/settings.c
 FUZZ_SRC_args := $(FUZZ_CONFIG) daemon/svc/args.c tests/fuzz/memfile.c
 FUZZ_SRC_auth := daemon/base/base.c daemon/wire/auth.c
@@ -29,6 +29,9 @@ FUZZ_SRC_reply := tools/lib/body.c tools/lib/errors.c
 FUZZ_SRC_request := $(FUZZ_HASH) daemon/base/key.c daemon/wire/request.c \
 	tools/lib/body.c tools/lib/errors.c
 FUZZ_SRC_session := daemon/base/base.c daemon/wire/session.c
+FUZZ_SRC_transfer := $(addprefix daemon/,base/base.c base/table.c base/timer.c \
+	wire/frame.c io/transfer_chan.c io/transfer_ops.c io/transfer_sends.c \
+	io/transfer_thread.c)
 FUZZ_SRC_trace := tools/bench/requests.c tests/fuzz/memfile.c
 
 FUZZ_LIBS_args := -lyaml -Wl,--wrap=fopen
@@ -37,6 +40,7 @@ FUZZ_LIBS_cluster := -lprotobuf-c
 FUZZ_LIBS_config := -lyaml
 FUZZ_LIBS_escape := -ljson-c
 FUZZ_LIBS_http := -lpthread -Wl,--wrap=pthread_cond_timedwait
+FUZZ_LIBS_transfer := -luv -lpthread
 FUZZ_LIBS_trace := -ljson-c -lm -Wl,--wrap=fopen
 
 # Texts are long where they are interesting, blocks are 4 KiB.
@@ -51,6 +55,7 @@ FUZZ_LEN_ondisk := 4097
 FUZZ_LEN_reply := 4096
 FUZZ_LEN_request := 4096
 FUZZ_LEN_session := 2048
+FUZZ_LEN_transfer := 2048
 FUZZ_LEN_trace := 2048
 
 FUZZ_DICT = $(addprefix -dict=$(CURDIR)/,$(wildcard tests/fuzz/dict/$(1).dict))

@@ -134,7 +134,7 @@ static void check_result(enum fkv_config_result res, struct fkv_config *cfg,
 	if (res == FKV_CONFIG_EXIT)
 		return;
 	fuzz_check(res == FKV_CONFIG_RUN);
-	fuzz_check(cfg->standalone && !cfg->check_only);
+	fuzz_check(cfg->role != FKV_ROLE_NONE && !cfg->check_only);
 	fuzz_check(!(cfg->memory % FKV_EXTENT_UNIT));
 }
 

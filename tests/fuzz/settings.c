@@ -42,8 +42,11 @@ void fuzz_settings_check(const struct fkv_config *cfg)
 	fuzz_check(!cfg->metrics_host || *cfg->metrics_host);
 	fuzz_check(cfg->metrics_port <= 65535);
 	fuzz_check(cfg->socket_mode <= 0777);
-	fuzz_check(cfg->memory >= FKV_SEGMENT_MIN &&
-		   cfg->memory <= FKV_SEGMENT_MAX);
+	/* a master has none, but for what its operators' socket wants */
+	fuzz_check(cfg->memory >= FKV_SEGMENT_MIN ||
+		   (cfg->role == FKV_ROLE_MASTER &&
+		    cfg->memory == FKV_EXTENT_UNIT));
+	fuzz_check(cfg->memory <= FKV_SEGMENT_MAX);
 	fuzz_check(cfg->io_depth >= 1 && cfg->io_depth <= FKV_IO_DEPTH_MAX);
 	fuzz_check(cfg->read_weight >= 1 && cfg->read_weight <= 1000);
 	fuzz_check(cfg->pins_per_client >= 8 &&
@@ -60,15 +63,19 @@ void fuzz_settings_check(const struct fkv_config *cfg)
 
 void fuzz_settings_finish(struct fkv_config *cfg)
 {
-	bool standalone = cfg->standalone;
+	enum fkv_role role = cfg->role;
 	char err[200] = "";
 
 	if (fkv_config_finish(cfg, err, sizeof(err))) {
-		fuzz_check(!standalone);
-		fuzz_check(strstr(err, "role"));
+		/* none, or something that does not go with it */
+		fuzz_check(role != FKV_ROLE_STANDALONE ||
+			   strstr(err, "does not fit role standalone"));
+		fuzz_check(strstr(err, "role") || strstr(err, "listen"));
 		return;
 	}
-	fuzz_check(standalone);
+	fuzz_check(role != FKV_ROLE_NONE);
+	fuzz_check(role == FKV_ROLE_STANDALONE || cfg->listen);
+	fuzz_check(role != FKV_ROLE_OWNER || cfg->master);
 	fuzz_settings_check(cfg);
 	fuzz_check(!(cfg->memory % FKV_EXTENT_UNIT));
 	fuzz_check(cfg->index_entries > 0);
@@ -78,7 +85,8 @@ void fuzz_settings_finish(struct fkv_config *cfg)
 static bool names_key(const char *text)
 {
 	static const char *const keys[] = {
-		"role", "cluster_name", "instance_key", "backend",
+		"role", "cluster_name", "cluster_key_file", "instance_key",
+		"master", "listen", "advertise", "state_dir", "backend",
 		"device_instance", "pinnable_puts", "socket",
 		"socket_mode", "socket_group", "memory", "huge_pages",
 		"lock_memory", "large_file_paths", "large_limit_size",

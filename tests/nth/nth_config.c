@@ -48,7 +48,7 @@ const char *__lsan_default_suppressions(void)
 
 static void is_as_written(const struct fkv_config *c)
 {
-	nth_check(c->standalone && c->cluster_name && c->instance_key &&
+	nth_check(c->role == FKV_ROLE_STANDALONE && c->cluster_name && c->instance_key &&
 		  c->socket && c->metrics_host, "a string is missing");
 	if (!nth_right())
 		return;

@@ -212,9 +212,8 @@ static void command(struct sim *s, struct fkv_cmd cmd)
 	case FKV_CMD_SHUT:
 		/* who maps the segment cannot be stopped */
 		break;
-	case FKV_CMD_EVICT:
-	case FKV_CMD_NR:
-		fkv_assert(!"handled before");
+	default:
+		fkv_assert(!"of a cluster, or handled before");
 	}
 }
 

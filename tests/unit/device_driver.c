@@ -20,6 +20,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 struct fkv_io_result device_result[RESULTS];
 int device_results;
+uint64_t device_sums[16];
+unsigned int device_nr_sums;
 
 static void on_done(void *arg, const struct fkv_io_result *res)
 {
@@ -27,6 +29,10 @@ static void on_done(void *arg, const struct fkv_io_result *res)
 	pthread_mutex_lock(&lock);
 	ck_assert_int_lt(device_results, RESULTS);
 	device_result[device_results++] = *res;
+	/* they are the device's only until this returns */
+	if (res->sums && !res->res)
+		memcpy(device_sums, res->sums,
+		       device_nr_sums * sizeof(device_sums[0]));
 	pthread_cond_broadcast(&more);
 	pthread_mutex_unlock(&lock);
 }

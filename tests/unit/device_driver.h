@@ -26,6 +26,9 @@ extern struct fkv_device *device;
 /* Results, by the order of their arrival. */
 extern struct fkv_io_result device_result[RESULTS];
 extern int device_results;
+/* Of the last read the first so many sums, as the test wants them. */
+extern uint64_t device_sums[16];
+extern unsigned int device_nr_sums;
 
 void device_wait(int n);
 void device_make_dir(int i);

@@ -53,6 +53,28 @@ void owner_setup_ssd(void)
 	setup(&cfg);
 }
 
+void owner_setup_cluster(void)
+{
+	struct fkv_ring_config rc = {
+		.nr_devices = 1,
+		.device[0] = { 1, 64 * FKV_MIB, PAGE },
+	};
+	struct fkv_owner_config cfg = {
+		.ring_devices = 1,
+		.ring_shards = 1,
+		.cluster = true,
+		.name = "me",
+		.address = "h:1",
+		.segment_bytes = 1024 * PAGE,
+		.chunk_offset = 1024 * PAGE,
+		.chunks = 2,
+	};
+
+	ck_assert_int_eq(fkv_ring_create(&rc, &owner_ring), 0);
+	cfg.ring = owner_ring;
+	setup(&cfg);
+}
+
 void owner_teardown(void)
 {
 	struct fkv_owner_stats st;

@@ -20,6 +20,8 @@ extern struct fkv_ring *owner_ring;
 /* A client of UID is there. SSD: two devices of one shard of 16 pages. */
 void owner_setup(void);
 void owner_setup_ssd(void);
+/* Of a cluster: no session yet; one shard of 64 MiB, two chunk buffers. */
+void owner_setup_cluster(void);
 /* The same with caps of the client and of its user. */
 void owner_setup_caps(uint64_t client_cap, uint64_t uid_cap,
 		      uint64_t put_limit);

@@ -116,12 +116,20 @@ MISTAKE(a_key_that_is_a_list_is_refused, "? [a]\n: b\n", 1, "key",
 	"expected")
 MISTAKE(a_group_that_is_a_scalar_is_refused, "limits: 5\n", 1, "limits",
 	"expected a mapping")
-MISTAKE(a_role_of_a_later_version_says_so, "role: master\n", 1, "role",
-	"not in this version")
-MISTAKE(the_owner_role_says_so_too, "role: owner\n", 1, "role",
-	"expected standalone")
 MISTAKE(an_unknown_role_is_refused, "role: king\n", 1, "role",
-	"expected standalone")
+	"expected standalone, master or owner")
+MISTAKE(a_listen_without_a_port_is_refused, "listen: 127.0.0.1\n", 1,
+	"listen", "ADDRESS:PORT")
+MISTAKE(a_listen_by_name_is_refused, "listen: host:1\n", 1, "listen",
+	"ADDRESS:PORT")
+MISTAKE(a_listen_without_room_for_a_second_port_is_refused,
+	"listen: 127.0.0.1:65535\n", 1, "listen", "up to 65534")
+MISTAKE(a_master_without_a_port_is_refused, "master: h\n", 1, "master",
+	"HOST:PORT")
+MISTAKE(a_master_at_port_zero_is_refused, "master: 'h:0'\n", 1, "master",
+	"HOST:PORT")
+MISTAKE(an_advertise_with_a_port_is_refused, "advertise: 10.0.0.1:5\n", 1,
+	"advertise", "without a port")
 MISTAKE(an_empty_name_is_refused, "cluster_name:\n", 1, "cluster_name",
 	"expected a name")
 MISTAKE(a_name_that_is_a_list_is_refused, "cluster_name: [a]\n", 1,
@@ -427,6 +435,119 @@ START_TEST(check_config_help_and_version_end_without_error)
 }
 END_TEST
 
+/* Of several settings: finish() says which line is to blame, and why. */
+static void misfit(const char *text, const char *begin, const char *why)
+{
+	good(text);
+	ck_assert_int_eq(fkv_config_finish(&cfg, err, sizeof(err)), -EINVAL);
+	ck_assert_msg(!strncmp(err, begin, strlen(begin)),
+		      "'%s' does not begin with '%s'", err, begin);
+	says(why);
+}
+
+#define MASTER	"role: master\nlisten: 127.0.0.1:7000\n"
+#define OWNER	"role: owner\nlisten: 127.0.0.1:7000\nmaster: 'm:1'\n"
+
+/* C1, S1: a master has no memory and no SSD tier */
+START_TEST(what_does_not_fit_a_role_names_its_line)
+{
+	misfit(MASTER "memory: 8MiB\n", "f.yaml:3: memory: ",
+	       "does not fit role master; expected with role standalone or "
+	       "owner only");
+	misfit(MASTER "large_file_paths: [/a]\nlarge_limit_size: [1GB]\n",
+	       "f.yaml:3: large_file_paths: ", "role master");
+	misfit(MASTER "master: 'm:1'\n", "f.yaml:3: master: ",
+	       "expected with role owner only");
+	misfit("role: standalone\nlisten: 127.0.0.1:1\n",
+	       "f.yaml:2: listen: ", "does not fit role standalone");
+	misfit(OWNER "state_dir: /s\n", "f.yaml:4: state_dir: ",
+	       "expected with role master only");
+	misfit(OWNER "eviction: {new_values: first}\n",
+	       "f.yaml:4: eviction.new_values: ", "role owner");
+}
+END_TEST
+
+START_TEST(a_flag_that_does_not_fit_a_role_is_refused)
+{
+	ck_assert_int_eq(LOAD("--listen", "127.0.0.1:1"), FKV_CONFIG_BAD);
+	says("listen: does not fit role standalone");
+	ck_assert_int_eq(LOAD("--role", "master", "--listen", "127.0.0.1:1",
+			      "--ssd", "/a:1GiB"), FKV_CONFIG_BAD);
+	says("large_file_paths: does not fit role master");
+}
+END_TEST
+
+START_TEST(an_owner_without_a_master_is_refused)
+{
+	misfit("role: owner\nlisten: 127.0.0.1:7000\n", "master: missing",
+	       "HOST:PORT");
+}
+END_TEST
+
+START_TEST(a_cluster_role_without_listen_is_refused)
+{
+	misfit("role: master\n", "listen: missing", "ADDRESS:PORT");
+	misfit("role: owner\nmaster: 'm:1'\n", "listen: missing", "role");
+}
+END_TEST
+
+/* A23 */
+START_TEST(beyond_loopback_without_a_key_is_refused)
+{
+	misfit("role: master\nlisten: 10.0.0.1:7000\n", "f.yaml:2: listen: ",
+	       "cluster_key_file");
+	misfit("role: master\nlisten: '[::]:7000'\n", "f.yaml:2: listen: ",
+	       "cluster_key_file");
+	good("role: master\nlisten: '[::1]:7000'\n");
+	ck_assert_int_eq(fkv_config_finish(&cfg, err, sizeof(err)), 0);
+	good("role: master\nlisten: 10.0.0.1:7000\ncluster_key_file: /k\n");
+	ck_assert_int_eq(fkv_config_finish(&cfg, err, sizeof(err)), 0);
+}
+END_TEST
+
+START_TEST(all_addresses_want_one_that_is_advertised)
+{
+	misfit("role: owner\nlisten: 0.0.0.0:7000\nmaster: 'm:1'\n"
+	       "cluster_key_file: /k\n", "advertise: missing", "ADDRESS");
+	good("role: owner\nlisten: 0.0.0.0:7000\nmaster: 'm:1'\n"
+	     "cluster_key_file: /k\nadvertise: 10.0.0.1\n");
+	ck_assert_int_eq(fkv_config_finish(&cfg, err, sizeof(err)), 0);
+}
+END_TEST
+
+START_TEST(cluster_roles_are_understood)
+{
+	good(OWNER "cluster_key_file: /k\nadvertise: '::1'\n");
+	ck_assert_int_eq(fkv_config_finish(&cfg, err, sizeof(err)), 0);
+	ck_assert_int_eq(cfg.role, FKV_ROLE_OWNER);
+	ck_assert_str_eq(cfg.master, "m:1");
+	ck_assert_str_eq(cfg.listen, "127.0.0.1:7000");
+	ck_assert_str_eq(cfg.advertise, "::1");
+	ck_assert_str_eq(cfg.cluster_key_file, "/k");
+	good(MASTER "state_dir: /s\neviction: {new_values: first}\n");
+	ck_assert_int_eq(fkv_config_finish(&cfg, err, sizeof(err)), 0);
+	ck_assert_int_eq(cfg.role, FKV_ROLE_MASTER);
+	ck_assert_str_eq(cfg.state_dir, "/s");
+	ck_assert_int_eq(cfg.new_values, FKV_NEW_VALUES_FIRST);
+}
+END_TEST
+
+START_TEST(cluster_flags_are_those_of_the_file)
+{
+	ck_assert_int_eq(LOAD("--role", "owner", "--master", "[::1]:4",
+			      "--listen", "127.0.0.1:5", "--cluster-key", "/k",
+			      "--advertise", "127.0.0.2"), FKV_CONFIG_RUN);
+	ck_assert_int_eq(cfg.role, FKV_ROLE_OWNER);
+	ck_assert_str_eq(cfg.master, "[::1]:4");
+	ck_assert_str_eq(cfg.listen, "127.0.0.1:5");
+	ck_assert_str_eq(cfg.cluster_key_file, "/k");
+	ck_assert_str_eq(cfg.advertise, "127.0.0.2");
+	ck_assert_int_eq(LOAD("--role", "master", "--listen", "127.0.0.1:5",
+			      "--state-dir", "/s"), FKV_CONFIG_RUN);
+	ck_assert_str_eq(cfg.state_dir, "/s");
+}
+END_TEST
+
 START_TEST(no_role_at_all_is_refused)
 {
 	char *argv[] = { "fluxonkvd", NULL };
@@ -459,8 +580,20 @@ static void add_mistakes(TCase *tc)
 	tcase_add_test(tc, a_broken_second_document_is_refused);
 	tcase_add_test(tc, a_key_that_is_a_list_is_refused);
 	tcase_add_test(tc, a_group_that_is_a_scalar_is_refused);
-	tcase_add_test(tc, a_role_of_a_later_version_says_so);
-	tcase_add_test(tc, the_owner_role_says_so_too);
+	tcase_add_test(tc, a_listen_without_a_port_is_refused);
+	tcase_add_test(tc, a_listen_by_name_is_refused);
+	tcase_add_test(tc, a_listen_without_room_for_a_second_port_is_refused);
+	tcase_add_test(tc, a_master_without_a_port_is_refused);
+	tcase_add_test(tc, a_master_at_port_zero_is_refused);
+	tcase_add_test(tc, an_advertise_with_a_port_is_refused);
+	tcase_add_test(tc, what_does_not_fit_a_role_names_its_line);
+	tcase_add_test(tc, a_flag_that_does_not_fit_a_role_is_refused);
+	tcase_add_test(tc, an_owner_without_a_master_is_refused);
+	tcase_add_test(tc, a_cluster_role_without_listen_is_refused);
+	tcase_add_test(tc, beyond_loopback_without_a_key_is_refused);
+	tcase_add_test(tc, all_addresses_want_one_that_is_advertised);
+	tcase_add_test(tc, cluster_roles_are_understood);
+	tcase_add_test(tc, cluster_flags_are_those_of_the_file);
 	tcase_add_test(tc, an_unknown_role_is_refused);
 	tcase_add_test(tc, an_empty_name_is_refused);
 	tcase_add_test(tc, a_name_that_is_a_list_is_refused);

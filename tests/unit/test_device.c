@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "core/ssd/ondisk.h"
 #include "device_driver.h"
 
@@ -42,6 +43,36 @@ START_TEST(memory_that_is_not_aligned_goes_through_a_bounce)
 	ck_assert_int_eq(res.res, 0);
 	ck_assert_uint_eq(res.sum, w.sum);
 	ck_assert(!memcmp(device_segment + 7, device_segment + to, len));
+	device_teardown();
+}
+END_TEST
+
+/* G5: pieces of a value, whose sums are those of the whole */
+START_TEST(a_value_is_read_by_parts)
+{
+	uint64_t len = 9000001, to = 32 * FKV_MIB, all[9], n = 0;
+	struct fkv_io_request w, r;
+
+	device_setup_open(_i);
+	device_fill(device_segment, len, 4);
+	w = device_request(FKV_IO_WRITE, 1, 0, len);
+	ck_assert_int_eq(device_run(&w).res, 0);
+	for (uint64_t at = 0; at < len; at += FKV_CHUNK) {
+		uint64_t some = fkv_min_u64(FKV_CHUNK, len - at);
+
+		r = device_request(FKV_IO_READ, 2, to, some);
+		r.entry_len = w.entry_len;
+		r.at = at;
+		device_nr_sums = (unsigned int)fkv_sum_chunks(some);
+		ck_assert_int_eq(device_run(&r).res, 0);
+		ck_assert(!memcmp(device_segment + at, device_segment + to,
+				  some));
+		memcpy(&all[n], device_sums, device_nr_sums * sizeof(*all));
+		n += device_nr_sums;
+	}
+	device_nr_sums = 0;
+	ck_assert_uint_eq(n, fkv_sum_chunks(len));
+	ck_assert_uint_eq(fkv_sum_chunks_final(42, all, n), w.sum);
 	device_teardown();
 }
 END_TEST
@@ -355,6 +386,16 @@ START_TEST(requests_that_make_no_sense_are_einval)
 	r = ok;
 	r.len = 0;
 	ck_assert_int_eq(device_run(&r).res, -EINVAL);
+	/* a part: in units, and not behind the end */
+	r = ok;
+	r.len = 4096;
+	r.at = 1;
+	ck_assert_int_eq(device_run(&r).res, -EINVAL);
+	r = ok;
+	r.at = fkv_device_unit(device);
+	ck_assert_int_eq(device_run(&r).res, -EINVAL);
+	r.at = UINT64_MAX - fkv_device_unit(device) + 1;
+	ck_assert_int_eq(device_run(&r).res, -EINVAL);
 	ck_assert_int_eq(device_run(&ok).res, 0);
 	device_teardown();
 }
@@ -367,6 +408,7 @@ static void add_device_tests(TCase *tc)
 		0, CASES);
 	tcase_add_loop_test(tc,
 		memory_that_is_not_aligned_goes_through_a_bounce, 0, CASES);
+	tcase_add_loop_test(tc, a_value_is_read_by_parts, 0, CASES);
 	tcase_add_loop_test(tc,
 		entries_and_skips_on_disk_describe_themselves, 0, CASES);
 	tcase_add_loop_test(tc,

@@ -12,7 +12,7 @@ guest only: User Mode Linux has an RCU warning of its own there (--uml).
 import re
 import sys
 
-SIGNATURES = re.compile("|".join((
+PATTERNS = (
     r"\bBUG: ", r"\bBUG [\w-]+ \(", r"kernel BUG at", r"\bWARNING: ",
     r"\bOops\b", r"Kernel panic", r"general protection", r"Call Trace",
     # lockdep
@@ -30,7 +30,8 @@ SIGNATURES = re.compile("|".join((
     r"detected( expedited)? stall",
     # KUnit
     r"^(\[[ \d.]+\] )?\s*not ok \d",
-)))
+)
+SIGNATURES = re.compile("|".join(PATTERNS))
 MARK = "vm: shell"
 # kmemleak on the sections of a module in User Mode Linux, no fault of ours
 UML_OWN = re.compile(r"kmemleak: Trying to color unknown object")

@@ -42,6 +42,8 @@ static const struct ctl_command commands[] = {
 	  "  -n, --count N  end after N of them\n", ctl_events },
 	{ "routes", "[PREFIX]", "where the copies of each key are", NULL,
 	  ctl_routes },
+	{ "members", "", "owners of the cluster, at its master", NULL,
+	  ctl_admin },
 	{ "ssd", "", "devices of the SSD tier", NULL, ctl_admin },
 	{ "debug", "refs|check", "counted references; do accounts balance?", NULL,
 	  ctl_debug },

@@ -19,7 +19,8 @@
 void fkv_master_persist(struct fkv_master *m, struct fkv_extent *x,
 			struct fkv_out *out)
 {
-	struct fkv_msg *msg = fkv_out_send(out, FKV_MSG_PERSIST);
+	struct fkv_msg *msg = fkv_member_send(fkv_member_of(x), out,
+					      FKV_MSG_PERSIST);
 
 	m->stats.persists++;
 	x->refs++;
@@ -38,32 +39,53 @@ static void back_first(struct fkv_master *m, struct fkv_extent *x,
 {
 	m->stats.rebacked++;
 	x->rebacked = true;
-	m->space.persisting++;
-	m->space.evicting_bytes += x->bytes;
-	m->space.backing_bytes += x->bytes;
+	x->space->persisting++;
+	x->space->evicting_bytes += x->bytes;
+	x->space->backing_bytes += x->bytes;
 	x->backing = true;
 	fkv_master_persist(m, x, out);
 }
 
-static void backing_end(struct fkv_master *m, struct fkv_extent *x)
+static void backing_end(struct fkv_extent *x)
 {
+	struct fkv_space *s = x->space;
+
 	if (!x->backing)
 		return;
 	x->backing = false;
-	m->space.persisting--;
-	m->space.evicting_bytes -= x->bytes;
-	m->space.backing_bytes -= x->bytes;
+	s->persisting--;
+	s->evicting_bytes -= x->bytes;
+	s->backing_bytes -= x->bytes;
 }
 
-static void ask(struct fkv_master *m, struct fkv_extent *x,
-		struct fkv_out *out)
+static void asking_end(struct fkv_extent *x)
 {
-	struct fkv_msg *msg = fkv_out_send(out, FKV_MSG_EVICT);
+	if (!x->evicting)
+		return;
+	x->evicting = false;
+	x->space->asked--;
+	x->space->evicting_bytes -= x->bytes;
+}
+
+void fkv_master_forget(struct fkv_extent *x)
+{
+	asking_end(x);
+	backing_end(x);
+	x->persisting = x->fencing = x->given_again = false;
+	if (x->cause == FKV_CAUSE_PERSIST)
+		fkv_extent_set_cause(x, FKV_CAUSE_NONE);
+	fkv_master_settle(x);
+}
+
+static void ask(struct fkv_extent *x, struct fkv_out *out)
+{
+	struct fkv_msg *msg = fkv_member_send(fkv_member_of(x), out,
+					      FKV_MSG_EVICT);
 
 	x->evicting = true;
 	x->given_again = false;
-	m->space.asked++;
-	m->space.evicting_bytes += x->bytes;
+	x->space->asked++;
+	x->space->evicting_bytes += x->bytes;
 	fkv_extent_update(x);
 	msg->extent = x->handle;
 	msg->key = fkv_key_get(x->route->key);
@@ -74,26 +96,38 @@ static void ask(struct fkv_master *m, struct fkv_extent *x,
 static void evict(struct fkv_master *m, struct fkv_extent *x)
 {
 	struct fkv_route *r = x->route;
+	bool last = r->memory == x && !x->next;
 	struct fkv_lfu_count count;
 
 	m->stats.evictions++;
 	m->stats.evicted_bytes += x->bytes;
-	count = fkv_extent_evicted(x, r->ssd);
-	if (r->ssd)
+	count = fkv_extent_evicted(x, r->ssd && last);
+	if (r->ssd && last) {
 		r->count = count;
-	fkv_route_drop_memory(m, r);
+		r->counted = (uint16_t)fkv_member_of(x)->index;
+	}
+	fkv_route_drop_memory(m, x);
 	fkv_route_gc(m, r);
+}
+
+/* Is there another replica of it that is not about to go, too? */
+static bool read_elsewhere(const struct fkv_extent *x)
+{
+	for (const struct fkv_extent *o = x->route->memory; o; o = o->next)
+		if (o != x && !o->evicting && fkv_member_live(fkv_member_of(o)))
+			return true;
+	return false;
 }
 
 /*
  * Once between two hits: a ring smaller than memory drops the new copy before
  * the turn of this victim comes again, and writing would never end.
  */
-static bool wants_backing(const struct fkv_master *m,
-			  const struct fkv_extent *x)
+static bool wants_backing(const struct fkv_extent *x)
 {
-	return x->unbacked && x->read && !x->rebacked && m->ssd_devices &&
-	       !x->route->changing && m->space.persisting < FKV_WRITES_MAX;
+	return x->unbacked && x->read && !x->rebacked &&
+	       fkv_member_of(x)->ssd_devices && !x->route->changing &&
+	       x->space->persisting < FKV_WRITES_MAX && !read_elsewhere(x);
 }
 
 static bool may_evict(const struct fkv_space *s)
@@ -104,11 +138,11 @@ static bool may_evict(const struct fkv_space *s)
 static void evict_one(struct fkv_master *m, struct fkv_extent *x,
 		      struct fkv_out *out)
 {
-	m->space.burst++;
-	if (wants_backing(m, x))
+	x->space->burst++;
+	if (wants_backing(x))
 		back_first(m, x, out);
 	else if (x->refs)
-		ask(m, x, out);
+		ask(x, out);
 	else
 		evict(m, x);
 }
@@ -123,9 +157,9 @@ static bool found_busy(const struct fkv_space *s, const struct fkv_extent *x)
  * Ask for or take victims in the policy's order while there is pressure.
  * True when room came free at once.
  */
-static bool reclaim(struct fkv_master *m, struct fkv_out *out)
+static bool reclaim(struct fkv_master *m, struct fkv_space *s,
+		    struct fkv_out *out)
 {
-	struct fkv_space *s = &m->space;
 	struct fkv_lfu_cursor cursor = { 0 };
 	uint64_t before = fkv_extents_free_bytes(&s->extents);
 
@@ -149,26 +183,11 @@ static bool reclaim(struct fkv_master *m, struct fkv_out *out)
 static void planned(struct fkv_master *m, struct fkv_mop *op, int res,
 		    struct fkv_out *out)
 {
-	fkv_space_unwait(&m->space, &op->waiter);
-	fkv_timer_clear(&m->timers, &op->timer);
+	fkv_master_unwait(m, op);
 	if (op->type == FKV_MOP_PUT)
 		fkv_master_put_planned(m, op, res, out);
 	else
 		fkv_master_get_planned(m, op, res, out);
-}
-
-static int give_room(struct fkv_master *m, struct fkv_mop *op)
-{
-	uint64_t offset;
-	int err;
-
-	err = fkv_space_alloc(&m->space, op->waiter.class, op->len, &offset);
-	if (err)
-		return err;
-	op->extent = fkv_master_extent(m, offset, op->len,
-				       op->type == FKV_MOP_PUT ?
-				       FKV_CAUSE_PUT : FKV_CAUSE_TARGET);
-	return op->extent ? 0 : -ENOMEM;
 }
 
 /* A waiting get whose value came into memory meanwhile needs no room. */
@@ -180,29 +199,38 @@ static bool answered(struct fkv_master *m, struct fkv_mop *op,
 	if (op->type != FKV_MOP_GET)
 		return false;
 	r = fkv_route_find(m, op->key);
-	if (!r || !r->put_id || r->memory)
-		fkv_space_unwait(&m->space, &op->waiter);
+	if (!r || !fkv_route_present(m, r) || fkv_route_memory(r, op->member))
+		fkv_space_unwait(&op->waiter);
 	return fkv_master_get_answer(m, op, out);
 }
 
 /* Serve one class from its head on: false when a hole is missing. */
-static bool serve_class(struct fkv_master *m, enum fkv_class class,
-			struct fkv_out *out)
+static bool serve_class(struct fkv_master *m, struct fkv_space *s,
+			enum fkv_class class, struct fkv_out *out)
 {
 	struct fkv_waiter *w;
 
-	while ((w = fkv_space_head(&m->space, class))) {
+	while ((w = fkv_space_head(s, class))) {
+		struct fkv_space *none = s;
 		struct fkv_mop *op;
 		int err;
 
 		op = fkv_container_of(w, struct fkv_mop, waiter);
 		if (answered(m, op, out))
 			continue;
-		err = give_room(m, op);
+		err = fkv_master_give(m, op, &none);
+		if (none != s && (err == -EAGAIN || err == -ENOSPC)) {
+			/* there is room here, so it waits where there is none */
+			fkv_master_unwait(m, op);
+			fkv_master_wait(m, op, none);
+			fkv_member_stir(m, fkv_container_of(none,
+						struct fkv_member, space));
+			continue;
+		}
 		if (err == -EAGAIN)
 			return true;
 		if (err == -ENOSPC) {
-			fkv_space_want_hole(&m->space, w);
+			fkv_space_want_hole(s, w);
 			return false;
 		}
 		planned(m, op, err, out);
@@ -215,9 +243,9 @@ static bool serve_class(struct fkv_master *m, enum fkv_class class,
  * when some of it was pinned or had to be written first, one more. True when
  * room may have come free at once.
  */
-static bool empty_window(struct fkv_master *m, struct fkv_out *out)
+static bool empty_window(struct fkv_master *m, struct fkv_space *s,
+			 struct fkv_out *out)
 {
-	struct fkv_space *s = &m->space;
 	struct fkv_waiter *w = s->hole_waiter;
 	struct fkv_extent *x, *next;
 	struct fkv_window window;
@@ -243,25 +271,27 @@ static bool empty_window(struct fkv_master *m, struct fkv_out *out)
 }
 
 /* Room to waiters, from victims if need be. After every step. */
-void fkv_master_serve(struct fkv_master *m, uint64_t now_ns,
+void fkv_master_serve(struct fkv_master *m, struct fkv_member *mb,
 		      struct fkv_out *out)
 {
-	if (now_ns != m->space.burst_ns)
-		m->space.burst = 0;
-	m->space.burst_ns = now_ns;
+	struct fkv_space *s = &mb->space;
+
+	if (m->now_ns != s->burst_ns)
+		s->burst = 0;
+	s->burst_ns = m->now_ns;
 	do {
-		m->space.hole_wanted = 0;
-		m->space.hole_waiter = NULL;
-		for (int c = 0; m->space.waiting && c < FKV_CLASS_NR; c++)
-			if (!serve_class(m, (enum fkv_class)c, out))
+		s->hole_wanted = 0;
+		s->hole_waiter = NULL;
+		for (int c = 0; s->waiting && c < FKV_CLASS_NR; c++)
+			if (!serve_class(m, s, (enum fkv_class)c, out))
 				break;
-	} while ((reclaim(m, out) || empty_window(m, out)) &&
-		 m->space.waiting);
+	} while ((reclaim(m, s, out) || empty_window(m, s, out)) &&
+		 s->waiting);
 }
 
 void fkv_master_evicted(struct fkv_master *m, struct fkv_msg *msg)
 {
-	struct fkv_extent *x = fkv_master_extent_find(m, msg->extent);
+	struct fkv_extent *x = fkv_master_extent_at(m, msg);
 	bool kept;
 
 	if (!x)
@@ -270,23 +300,21 @@ void fkv_master_evicted(struct fkv_master *m, struct fkv_msg *msg)
 		m->stats.bad_messages++;
 		return;
 	}
-	x->evicting = false;
-	m->space.asked--;
-	m->space.evicting_bytes -= x->bytes;
+	asking_end(x);
 	if (msg->res == FKV_EVICT_OK)
-		fkv_space_new_round(&m->space);
+		fkv_space_new_round(x->space);
 	if (msg->n > x->refs) {
 		m->stats.bad_messages++;
 		msg->n = x->refs;
 	}
 	x->refs -= (uint32_t)msg->n;
-	kept = msg->res == FKV_EVICT_BUSY || x->given_again;
+	kept = msg->res == FKV_EVICT_BUSY || x->given_again || x->pulls;
 	if (!x->route) {
 		fkv_master_ungive(m, x, 0);
 	} else if (kept) {
 		m->stats.evict_busy++;
-		if (m->space.hole_waiter)
-			x->busy = m->space.hole_waiter->number;
+		if (x->space->hole_waiter)
+			x->busy = x->space->hole_waiter->number;
 		fkv_extent_update(x);
 		fkv_extent_touch(x, 1);
 	} else {
@@ -299,31 +327,36 @@ static void persisted(struct fkv_master *m, struct fkv_msg *msg,
 		      struct fkv_extent *x)
 {
 	struct fkv_route *r = fkv_route_find(m, msg->key);
+	struct fkv_member *mb = fkv_member_of(x);
 
-	if (!r || r->put_id != msg->put_id || r->memory != x ||
-	    msg->shard >= m->nr_shards ||
-	    msg->seq < m->shards[msg->shard].tail) {
+	if (!r || r->put_id != msg->put_id || x->route != r ||
+	    msg->shard >= mb->nr_shards ||
+	    msg->seq < mb->shards[msg->shard].tail ||
+	    fkv_route_add_ssd(m, r, mb, msg->shard, msg->seq)) {
 		m->stats.commits_ignored++;
 		return;
 	}
 	m->stats.commits++;
-	fkv_route_add_ssd(m, r, msg->shard, msg->seq);
 }
 
 /* A persist ended: committed, or not (P6, P7). */
 void fkv_master_persist_end(struct fkv_master *m, struct fkv_msg *msg,
 			    struct fkv_out *out)
 {
-	struct fkv_extent *x = fkv_master_extent_find(m, msg->extent);
+	struct fkv_extent *x = fkv_master_extent_at(m, msg);
 
-	if (msg->type == FKV_MSG_SSD_COMMIT)
-		fkv_out_send(out, FKV_MSG_SSD_COMMIT_R)->op = msg->op;
+	if (msg->type == FKV_MSG_SSD_COMMIT) {
+		struct fkv_msg *ans = fkv_out_send(out, FKV_MSG_SSD_COMMIT_R);
+
+		ans->peer = msg->peer;
+		ans->op = msg->op;
+	}
 	if (!x || !x->persisting) {
 		m->stats.bad_messages++;
 		return;
 	}
 	x->persisting = false;
-	backing_end(m, x);
+	backing_end(x);
 	if (msg->type == FKV_MSG_SSD_COMMIT) {
 		persisted(m, msg, x);
 	} else {
@@ -335,38 +368,45 @@ void fkv_master_persist_end(struct fkv_master *m, struct fkv_msg *msg,
 	}
 	if (x->cause == FKV_CAUSE_PERSIST)
 		fkv_extent_set_cause(x, FKV_CAUSE_NONE);
-	fkv_extent_update(x);
-	fkv_space_new_round(&m->space);
+	fkv_master_settle(x);
+	fkv_space_new_round(x->space);
 	fkv_master_ungive(m, x, 1);
 }
 
-static void ssd_gone(struct fkv_master *m, struct fkv_route *r)
+static void ssd_gone(struct fkv_master *m, struct fkv_ssd *d)
 {
+	struct fkv_route *r = d->route;
+
 	m->stats.ssd_dropped++;
-	fkv_route_drop_ssd(m, r);
+	fkv_route_drop_ssd(m, d);
 	fkv_route_gc(m, r);
 }
 
 void fkv_master_ssd_tail(struct fkv_master *m, struct fkv_msg *msg)
 {
+	struct fkv_member *mb = m->member[msg->peer];
 	struct fkv_shard_routes *sh;
-	struct fkv_route *r;
+	struct fkv_ssd *d;
 
-	if (msg->shard >= m->nr_shards) {
+	if (msg->shard >= mb->nr_shards) {
 		m->stats.bad_messages++;
 		return;
 	}
-	sh = &m->shards[msg->shard];
+	sh = &mb->shards[msg->shard];
 	if (msg->seq > sh->tail)
 		sh->tail = msg->seq;
-	while ((r = TAILQ_FIRST(&sh->routes)) && r->seq < sh->tail)
-		ssd_gone(m, r);
+	while ((d = TAILQ_FIRST(&sh->replicas)) && d->seq < sh->tail)
+		ssd_gone(m, d);
 }
 
 void fkv_master_ssd_lost(struct fkv_master *m, struct fkv_msg *msg)
 {
 	struct fkv_route *r = fkv_route_find(m, msg->key);
+	struct fkv_ssd *d;
 
-	if (r && r->put_id == msg->put_id && r->ssd)
-		ssd_gone(m, r);
+	if (!r || r->put_id != msg->put_id)
+		return;
+	d = fkv_route_ssd(r, m->member[msg->peer]);
+	if (d)
+		ssd_gone(m, d);
 }

@@ -35,6 +35,20 @@ void fkv_space_done(struct fkv_space *s)
 	fkv_extents_done(&s->extents);
 }
 
+int fkv_space_resize(struct fkv_space *s, uint64_t capacity)
+{
+	struct fkv_extents fresh;
+	int err = fkv_extents_init(&fresh, capacity);
+
+	fkv_assert(!fkv_extents_used_bytes(&s->extents));
+	if (err)
+		return err;
+	fkv_extents_done(&s->extents);
+	s->extents = fresh;
+	s->capacity = capacity;
+	return 0;
+}
+
 uint64_t fkv_space_limit(const struct fkv_space *s, enum fkv_class class)
 {
 	return fkv_align_down(s->capacity / 100 * class_percent[class],
@@ -68,20 +82,27 @@ int fkv_space_alloc(struct fkv_space *s, enum fkv_class class, uint64_t len,
 void fkv_space_wait(struct fkv_space *s, struct fkv_waiter *w)
 {
 	w->queued = true;
+	w->space = s;
 	w->windows = 0;
 	w->polls = 0;
 	w->number = ++s->waits;
 	TAILQ_INSERT_TAIL(&s->waiters[w->class], w, link);
 	s->waiting++;
+	if (s->all_waiting)
+		++*s->all_waiting;
 }
 
-void fkv_space_unwait(struct fkv_space *s, struct fkv_waiter *w)
+void fkv_space_unwait(struct fkv_waiter *w)
 {
+	struct fkv_space *s = w->space;
+
 	if (!w->queued)
 		return;
 	w->queued = false;
 	TAILQ_REMOVE(&s->waiters[w->class], w, link);
 	s->waiting--;
+	if (s->all_waiting)
+		--*s->all_waiting;
 	s->hole_wanted = 0;
 	s->hole_waiter = NULL;
 }
@@ -146,6 +167,12 @@ uint64_t fkv_space_pressure(const struct fkv_space *s)
 	return less(want, fkv_space_coming(s));
 }
 
+bool fkv_space_is_roomy(const struct fkv_space *s)
+{
+	return fkv_extents_free_bytes(&s->extents) >=
+	       s->capacity / HIGH_DIVISOR;
+}
+
 void fkv_space_explain(const struct fkv_space *s, uint64_t len, char *buf,
 		       size_t size)
 {
@@ -153,13 +180,15 @@ void fkv_space_explain(const struct fkv_space *s, uint64_t len, char *buf,
 		 " bytes: %" PRIu64 " total, %" PRIu64 " free, %" PRIu64
 		 " largest hole; not evictable: %" PRIu64 " held after delete "
 		 "or overwrite, %" PRIu64 " pinned, %" PRIu64 " open puts, %"
-		 PRIu64 " being filled, %" PRIu64 " not on SSD yet",
+		 PRIu64 " being filled, %" PRIu64 " not on SSD yet, %" PRIu64
+		 " read by other hosts",
 		 len, s->capacity, fkv_extents_free_bytes(&s->extents),
 		 fkv_extents_largest_hole(&s->extents),
 		 s->cause_bytes[FKV_CAUSE_HELD], s->pinned_bytes,
 		 s->cause_bytes[FKV_CAUSE_PUT],
 		 s->cause_bytes[FKV_CAUSE_TARGET],
-		 s->cause_bytes[FKV_CAUSE_PERSIST]);
+		 s->cause_bytes[FKV_CAUSE_PERSIST],
+		 s->cause_bytes[FKV_CAUSE_SOURCE]);
 }
 
 struct fkv_extent *fkv_extent_create(struct fkv_space *s, uint64_t offset,
@@ -193,7 +222,7 @@ void fkv_extent_free(struct fkv_extent *x)
 {
 	struct fkv_space *s = x->space;
 
-	fkv_assert(!x->in_policy && !x->refs && !x->route);
+	fkv_assert(!x->in_policy && !x->refs && !x->pulls && !x->route);
 	s->cause_bytes[x->cause] -= x->bytes;
 	if (x->evicting || x->backing)
 		s->evicting_bytes -= x->bytes;
@@ -234,7 +263,8 @@ void fkv_extent_update(struct fkv_extent *x)
 {
 	if (!x->in_policy)
 		return;
-	if (x->cause != FKV_CAUSE_NONE || x->evicting || x->persisting)
+	if (x->cause != FKV_CAUSE_NONE || x->evicting || x->persisting ||
+	    x->pulls)
 		fkv_lfu_park(&x->space->lfu, &x->lfu);
 	else
 		fkv_lfu_unpark(&x->space->lfu, &x->lfu);

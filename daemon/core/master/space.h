@@ -9,9 +9,10 @@
  * An extent (struct fkv_extent):
  * Born: fkv_extent_create(), for a put, a get's target or an empty value.
  * Held by: the operation that exposes it to writers; then its route; and by
- * the owner, counted in refs (index entry, holders, persist in flight).
- * Dies: when no operation or route has it and refs is 0.
- * Last put: fkv_extent_ungive() or fkv_extent_detach().
+ * the owner, counted in refs (index entry, holders, persist in flight); by other
+ * owners that read it, counted in pulls.
+ * Dies: when no operation or route has it, refs and pulls are 0.
+ * Last put: fkv_master_ungive(), fkv_master_unpull() or fkv_master_detach().
  * Afterwards: its handle is never used again.
  *
  * Each extent has one cause for which it cannot be evicted, or none; the sum
@@ -35,6 +36,7 @@ enum fkv_cause {
 	FKV_CAUSE_TARGET,	/* a get is filling it */
 	FKV_CAUSE_PERSIST,	/* first persist pending */
 	FKV_CAUSE_HELD,		/* no route, but the owner still has it */
+	FKV_CAUSE_SOURCE,	/* another owner reads it */
 	FKV_CAUSE_NR,
 };
 
@@ -42,6 +44,7 @@ struct fkv_extent {
 	struct fkv_node node;		/* master: by handle */
 	struct fkv_space *space;
 	struct fkv_route *route;	/* whose memory replica it is, or NULL */
+	struct fkv_extent *next;	/* replica of that, of another owner */
 	struct fkv_lfu_item lfu;
 	RB_ENTRY(fkv_extent) at;	/* space->map, unless it is empty */
 	uint64_t handle;
@@ -49,8 +52,10 @@ struct fkv_extent {
 	uint64_t bytes;			/* in the segment; 0 for empty values */
 	uint64_t busy;			/* number of the wait that found it so */
 	uint32_t refs;			/* the owner's */
+	uint32_t pulls;			/* other owners that read it */
 	enum fkv_cause cause;
 	bool in_policy;			/* is on the policy's lists or parked */
+	bool fencing;			/* FENCE sent, no answer yet */
 	bool evicting;			/* EVICT sent, no answer yet */
 	bool given_again;		/* a reference was given since then */
 	bool persisting;		/* PERSIST sent, no answer yet */
@@ -58,10 +63,13 @@ struct fkv_extent {
 	bool unbacked;			/* its SSD copy was dropped (P6.1) */
 	bool rebacked;			/* written again since it was last hit */
 	bool read;			/* since its put */
+	bool first;			/* its first persist was pending at the
+					   end of its owner's life */
 };
 
 struct fkv_waiter {
 	TAILQ_ENTRY(fkv_waiter) link;
+	struct fkv_space *space;	/* where it waits, if queued */
 	uint64_t len;
 	enum fkv_class class;
 	uint64_t number;		/* of this wait, from 1 */
@@ -96,6 +104,7 @@ struct fkv_space {
 	uint32_t burst;			/* evictions at the instant of burst_ns */
 	uint64_t burst_ns;
 	uint32_t waiting;
+	uint32_t *all_waiting;		/* in this space and others, or NULL */
 	uint32_t budget;		/* victims left to try in this round */
 	uint64_t hole_wanted;		/* bytes that a head waiter lacks */
 	struct fkv_waiter *hole_waiter;	/* that waiter, while it does */
@@ -107,6 +116,8 @@ struct fkv_space {
 
 int fkv_space_init(struct fkv_space *s, uint64_t capacity, bool first);
 void fkv_space_done(struct fkv_space *s);
+/* Of an empty one. 0 or -ENOMEM. */
+int fkv_space_resize(struct fkv_space *s, uint64_t capacity);
 
 /* Most that a value of @class may ever have here, bytes. */
 uint64_t fkv_space_limit(const struct fkv_space *s, enum fkv_class class);
@@ -125,7 +136,7 @@ bool fkv_space_free_to_try(const struct fkv_space *s, enum fkv_class class);
 int fkv_space_alloc(struct fkv_space *s, enum fkv_class class, uint64_t len,
 		    uint64_t *ret_offset);
 void fkv_space_wait(struct fkv_space *s, struct fkv_waiter *w);
-void fkv_space_unwait(struct fkv_space *s, struct fkv_waiter *w);
+void fkv_space_unwait(struct fkv_waiter *w);
 
 /* What was found pinned for those first in line may be so no more. */
 void fkv_space_ask_again(struct fkv_space *s);
@@ -149,6 +160,8 @@ bool fkv_space_window(struct fkv_space *s, uint64_t bytes,
 struct fkv_extent *fkv_extent_next(struct fkv_extent *x);	/* by address */
 void fkv_space_map(struct fkv_space *s, struct fkv_extent *x);
 void fkv_space_unmap(struct fkv_space *s, struct fkv_extent *x);
+/* The extent that begins at @offset, or NULL. */
+struct fkv_extent *fkv_space_at(struct fkv_space *s, uint64_t offset);
 
 /*
  * Bytes that are about to come free. Who has waited for long does not wait
@@ -158,6 +171,9 @@ uint64_t fkv_space_coming(const struct fkv_space *s);
 
 /* Bytes that should be evicted now, beyond what is on its way. */
 uint64_t fkv_space_pressure(const struct fkv_space *s);
+
+/* May something come in without making others go soon? (G7) */
+bool fkv_space_is_roomy(const struct fkv_space *s);
 
 /* One sentence: total, free, and what is unevictable and why. */
 void fkv_space_explain(const struct fkv_space *s, uint64_t len, char *buf,

@@ -35,6 +35,13 @@ void fkv_space_unmap(struct fkv_space *s, struct fkv_extent *x)
 		RB_REMOVE(fkv_extent_map, &s->map, x);
 }
 
+struct fkv_extent *fkv_space_at(struct fkv_space *s, uint64_t offset)
+{
+	struct fkv_extent at = { .offset = offset };
+
+	return RB_FIND(fkv_extent_map, &s->map, &at);
+}
+
 struct fkv_extent *fkv_extent_next(struct fkv_extent *x)
 {
 	return RB_NEXT(fkv_extent_map, NULL, x);

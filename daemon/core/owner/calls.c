@@ -152,32 +152,82 @@ static const enum fkv_msg_type callop_msg[] = {
 	[FLUXONKV_OP_COUNT] = FKV_MSG_COUNT,
 };
 
-static void callop_start(struct fkv_owner *o, struct fkv_item *it,
-			 struct fkv_out *out)
+static void callop_send(struct fkv_owner *o, struct fkv_callop *c,
+			struct fkv_out *out)
 {
-	struct fkv_call *call = it->call;
-	struct fkv_callop *c = fkv_zalloc(sizeof(*c));
+	struct fkv_call *call = c->item->call;
 	struct fkv_msg *msg;
 
-	if (!c) {
-		fkv_item_done(o, it, -ENOMEM, out);
-		return;
-	}
-	c->item = it;
-	c->warm = call->flags & FLUXONKV_REQ_WARM;
-	c->key = it->key ? fkv_key_get(it->key) : NULL;
-	fkv_oop_add(o, &c->op, FKV_OOP_CALL);
-	o->stats.pending_ops++;
-	it->op = c->op.id;
-	msg = fkv_out_send(out, callop_msg[call->op]);
+	/* asked when there is somebody to ask */
+	c->sent = fkv_home_up(o);
+	msg = fkv_out_send(out, c->msg);
 	msg->op = c->op.id;
-	msg->key = it->key ? fkv_key_get(it->key) : NULL;
+	msg->key = c->key ? fkv_key_get(c->key) : NULL;
 	if (call->op == FLUXONKV_OP_LIST) {
 		struct fkv_key *cursor = call->items[1].key;
 
 		msg->key2 = cursor ? fkv_key_get(cursor) : NULL;
 		msg->n = call->arg;
 	}
+}
+
+static void callop_start(struct fkv_owner *o, struct fkv_item *it,
+			 struct fkv_out *out)
+{
+	struct fkv_call *call = it->call;
+	struct fkv_callop *c = fkv_zalloc(sizeof(*c));
+
+	if (!c) {
+		fkv_item_done(o, it, -ENOMEM, out);
+		return;
+	}
+	c->item = it;
+	c->msg = callop_msg[call->op];
+	c->warm = call->flags & FLUXONKV_REQ_WARM;
+	c->key = it->key ? fkv_key_get(it->key) : NULL;
+	fkv_oop_add(o, &c->op, FKV_OOP_CALL);
+	o->stats.pending_ops++;
+	it->op = c->op.id;
+	callop_send(o, c, out);
+}
+
+static void callop_free(struct fkv_owner *o, struct fkv_callop *c)
+{
+	fkv_oop_del(o, &c->op);
+	o->stats.pending_ops--;
+	fkv_key_put(c->key);
+	fkv_free(c);
+}
+
+static void callop_end(struct fkv_owner *o, struct fkv_callop *c, int status,
+		       struct fkv_out *out)
+{
+	if (c->item) {
+		c->item->op = 0;
+		fkv_item_done(o, c->item, status, out);
+	}
+	callop_free(o, c);
+}
+
+/* What only looks can look again; a delete may have been, or not (K6h). */
+void fkv_callop_lost(struct fkv_owner *o, struct fkv_callop *c,
+		     struct fkv_out *out)
+{
+	if (!c->item) {
+		callop_free(o, c);
+	} else if (c->msg == FKV_MSG_DELETE && c->sent) {
+		fkv_item_text(c->item, FKV_UNKNOWN_TEXT);
+		callop_end(o, c, -ETIMEDOUT, out);
+	}
+}
+
+void fkv_callop_resume(struct fkv_owner *o, struct fkv_callop *c,
+		       struct fkv_out *out)
+{
+	if (c->item)
+		callop_send(o, c, out);
+	else
+		callop_free(o, c);
 }
 
 static void callop_result(struct fkv_callop *c, struct fkv_msg *msg)
@@ -213,15 +263,9 @@ void fkv_callop_answer(struct fkv_owner *o, struct fkv_msg *msg,
 	c = fkv_container_of(op, struct fkv_callop, op);
 	if (c->warm && !msg->res && msg->source == FLUXONKV_ON_SSD)
 		fkv_owner_warm(o, c->key, out);
-	if (c->item) {
+	if (c->item)
 		callop_result(c, msg);
-		c->item->op = 0;
-		fkv_item_done(o, c->item, msg->res, out);
-	}
-	fkv_oop_del(o, op);
-	o->stats.pending_ops--;
-	fkv_key_put(c->key);
-	fkv_free(c);
+	callop_end(o, c, msg->res, out);
 }
 
 static void release(struct fkv_owner *o, struct fkv_item *it,

@@ -56,6 +56,7 @@ struct fkv_entry *fkv_entry_create(struct fkv_owner *o, struct fkv_key *key,
 	e->given = 1;
 	e->slot = FKV_NO_SLOT;
 	e->scanned = true;
+	TAILQ_INSERT_TAIL(&o->entries, e, all);
 	if (grant)
 		publish(o, e, out);
 	else
@@ -124,6 +125,7 @@ static void unlive(struct fkv_owner *o, struct fkv_entry *e)
 static void entry_free(struct fkv_owner *o, struct fkv_entry *e)
 {
 	o->stats.entries_retired--;
+	TAILQ_REMOVE(&o->entries, e, all);
 	fkv_key_put(e->key);
 	fkv_free(e);
 }
@@ -136,9 +138,13 @@ void fkv_entry_gc(struct fkv_owner *o, struct fkv_entry *e,
 
 	if (e->live || e->pins || !e->scanned || e->evicting)
 		return;
-	msg = fkv_out_send(out, FKV_MSG_QUIET);
-	msg->extent = e->extent;
-	msg->n = e->given;
+	/* of an empty value of an earlier session the master knows nothing */
+	if (e->extent || e->len) {
+		msg = fkv_out_send(out, FKV_MSG_QUIET);
+		msg->extent = e->extent;
+		msg->offset = e->extent ? 0 : e->offset;
+		msg->n = e->given;
+	}
 	entry_free(o, e);
 }
 
@@ -172,6 +178,21 @@ void fkv_owner_retire(struct fkv_owner *o, struct fkv_msg *msg,
 	if (o->cfg.ring)
 		fkv_ring_retire(o->cfg.ring, msg->key, msg->put_id);
 	fkv_out_send(out, FKV_MSG_RETIRED)->op = msg->op;
+}
+
+void fkv_entries_lost(struct fkv_owner *o, struct fkv_out *out)
+{
+	struct fkv_entry *e, *next;
+
+	for (e = TAILQ_FIRST(&o->entries); e; e = next) {
+		next = TAILQ_NEXT(e, all);
+		e->extent = 0;
+		e->given = 1;
+		if (!e->live)
+			continue;
+		unlive(o, e);
+		fkv_out_add(out, FKV_CMD_RETIRE)->entry = e;
+	}
 }
 
 static void evict_answer(struct fkv_out *out, uint64_t extent, int res,

@@ -100,6 +100,10 @@ static void get_count(struct fkv_owner *o, const struct fkv_item *it,
 {
 	if (!status && it->res.source == FLUXONKV_SOURCE_SSD_LOCAL)
 		o->stats.hits_ssd++;
+	else if (!status && it->res.source == FLUXONKV_SOURCE_SSD_REMOTE)
+		o->stats.hits_ssd_remote++;
+	else if (!status && it->res.source == FLUXONKV_SOURCE_MEMORY_REMOTE)
+		o->stats.hits_memory_remote++;
 	else if (!status)
 		o->stats.hits_local++;
 	else if (status == -ENOENT)
@@ -193,33 +197,6 @@ static void fail(struct fkv_owner *o, struct fkv_fetch *f, int err,
 	fetch_free(o, f);
 }
 
-/* The master gave a reference: hand out holders, publish if granted. */
-static void deliver(struct fkv_owner *o, struct fkv_fetch *f,
-		    const struct fkv_msg *given, uint32_t source,
-		    struct fkv_out *out)
-{
-	struct fkv_entry *e;
-	struct fkv_item *it;
-
-	unjoin(o, f);
-	e = fkv_entry_create(o, f->key, given, given->grant, out);
-	if (!e) {
-		struct fkv_msg *msg = fkv_out_send(out, FKV_MSG_QUIET);
-
-		msg->extent = given->extent;
-		msg->n = 1;
-		fail(o, f, -ENOMEM, NULL, out);
-		return;
-	}
-	fkv_entry_pin(o, e);
-	while ((it = TAILQ_FIRST(&f->waiters))) {
-		fkv_fetch_leave(it);
-		get_hold(o, it, e, source, out);
-	}
-	fetch_free(o, f);
-	fkv_entry_unpin(o, e, out);
-}
-
 /* Ask the master again, with a new op: the old one is over there. */
 static void restart(struct fkv_owner *o, struct fkv_fetch *f,
 		  struct fkv_out *out)
@@ -240,9 +217,61 @@ static void again(struct fkv_owner *o, struct fkv_fetch *f,
 	if (f->given_up)
 		fetch_free(o, f);
 	else if (++f->tries >= FKV_FETCH_TRIES)
-		fail(o, f, -EIO, "its SSD copy could not be read", out);
+		fail(o, f, -EIO, f->source == FLUXONKV_SOURCE_MEMORY_REMOTE ?
+		     "its host did not answer" :
+		     "its SSD copy could not be read", out);
 	else
 		restart(o, f, out);
+}
+
+/* Its waiters that may have begun after what the master says was true. */
+static bool asks_again(const struct fkv_fetch *f, const struct fkv_item *it)
+{
+	return it->asked == f->asked;
+}
+
+/* Those stay and are asked for again; or it ends. */
+static void ask_again(struct fkv_owner *o, struct fkv_fetch *f,
+		      struct fkv_out *out)
+{
+	if (TAILQ_EMPTY(&f->waiters))
+		fetch_free(o, f);
+	else
+		restart(o, f, out);
+}
+
+/*
+ * The master gave a reference: hand out holders, publish if granted. A version
+ * that was replaced meanwhile is not for all: where no replica is nobody is told
+ * that it ends, and some may have joined the fetch since.
+ */
+static void deliver(struct fkv_owner *o, struct fkv_fetch *f,
+		    const struct fkv_msg *given, uint32_t source,
+		    struct fkv_out *out)
+{
+	struct fkv_item *it, *next;
+	struct fkv_entry *e;
+
+	unjoin(o, f);
+	e = fkv_entry_create(o, f->key, given, given->grant, out);
+	if (!e) {
+		struct fkv_msg *msg = fkv_out_send(out, FKV_MSG_QUIET);
+
+		msg->extent = given->extent;
+		msg->n = 1;
+		fail(o, f, -ENOMEM, NULL, out);
+		return;
+	}
+	fkv_entry_pin(o, e);
+	for (it = TAILQ_FIRST(&f->waiters); it; it = next) {
+		next = TAILQ_NEXT(it, link);
+		if (given->drop && asks_again(f, it))
+			continue;
+		fkv_fetch_leave(it);
+		get_hold(o, it, e, source, out);
+	}
+	ask_again(o, f, out);
+	fkv_entry_unpin(o, e, out);
 }
 
 /*
@@ -257,24 +286,41 @@ static void missed(struct fkv_owner *o, struct fkv_fetch *f,
 
 	for (it = TAILQ_FIRST(&f->waiters); it; it = next) {
 		next = TAILQ_NEXT(it, link);
-		if (it->asked == f->asked)
+		if (asks_again(f, it))
 			continue;
 		fkv_fetch_leave(it);
 		get_end(o, it, -ENOENT, out);
 	}
-	if (TAILQ_EMPTY(&f->waiters))
-		fetch_free(o, f);
-	else
-		restart(o, f, out);
+	ask_again(o, f, out);
 }
 
+/* Its session is over: it begins again with the next one. */
+static void to_planning(struct fkv_owner *o, struct fkv_fetch *f)
+{
+	f->lost = f->stalled = false;
+	f->state = FKV_FETCH_PLANNING;
+	if (f->given_up)
+		fetch_free(o, f);
+}
+
+/* What it was to be read to or from ended with its session; true: it did. */
+static bool was_lost(struct fkv_owner *o, struct fkv_fetch *f)
+{
+	if (!f->lost)
+		return false;
+	to_planning(o, f);
+	return true;
+}
+
+/* @suspect: whoever it came from does not answer. */
 static void revoke(struct fkv_owner *o, struct fkv_fetch *f, bool drop,
-		   struct fkv_out *out)
+		   bool suspect, struct fkv_out *out)
 {
 	struct fkv_msg *msg = fkv_out_send(out, FKV_MSG_GET_REVOKE);
 
 	msg->op = f->op.id;
 	msg->drop = drop;
+	msg->suspect = suspect;
 	/*
 	 * The version may end with its last copy, and nobody will say so: no
 	 * get may join another fetch that still reads it.
@@ -294,7 +340,7 @@ static void read_start(struct fkv_owner *o, struct fkv_fetch *f,
 		err = fkv_ring_read_pin(o->cfg.ring, f->key, f->put_id,
 					&f->read);
 	if (err) {
-		revoke(o, f, true, out);
+		revoke(o, f, true, false, out);
 		return;
 	}
 	f->state = FKV_FETCH_READING;
@@ -324,6 +370,47 @@ static struct fkv_fetch *fetch_of(const struct fkv_owner *o, uint64_t id,
 	return f->state == state ? f : NULL;
 }
 
+static void send_done(struct fkv_owner *o, struct fkv_fetch *f,
+		      struct fkv_out *out)
+{
+	fkv_timer_clear(&o->timers, &f->stall);
+	f->state = FKV_FETCH_DONE;
+	/*
+	 * Without a replica here this owner is not asked when the version
+	 * ends, which may be between the master's answer and its arrival; and
+	 * a copy on SSD may be dropped because a peer could not read it.
+	 */
+	if (o->cfg.cluster)
+		unjoin(o, f);
+	fkv_out_send(out, FKV_MSG_GET_DONE)->op = f->op.id;
+}
+
+/* From another owner: its memory is read, its SSD copy is pushed (G1). */
+static void move_start(struct fkv_owner *o, struct fkv_fetch *f,
+		       const struct fkv_msg *msg, struct fkv_out *out)
+{
+	bool ssd = msg->source == FLUXONKV_SOURCE_SSD_REMOTE;
+	struct fkv_cmd *cmd;
+
+	if (!f->len) {
+		send_done(o, f, out);
+		return;
+	}
+	f->state = FKV_FETCH_MOVING;
+	f->stalled = false;
+	f->stall.kind = FKV_TIMER_STALL;
+	fkv_timer_set(&o->timers, &f->stall, o->now_ns + FKV_XFER_STALL_NS);
+	cmd = fkv_out_add(out, ssd ? FKV_CMD_STAGE : FKV_CMD_PULL);
+	cmd->token = f->op.id;
+	cmd->offset = f->offset;
+	cmd->from = msg->remote;
+	cmd->len = f->len;
+	cmd->key = ssd ? fkv_key_get(f->key) : NULL;
+	cmd->xfer.incarnation = msg->incarnation;
+	cmd->xfer.op = f->op.id;
+	cmd->xfer.put_id = f->put_id;
+}
+
 void fkv_fetch_plan(struct fkv_owner *o, struct fkv_msg *msg,
 		    struct fkv_out *out)
 {
@@ -342,10 +429,18 @@ void fkv_fetch_plan(struct fkv_owner *o, struct fkv_msg *msg,
 	f->len = msg->len;
 	f->extent = msg->extent;
 	f->offset = msg->offset;
+	f->source = msg->source;
+	/*
+	 * A replica that came here while the version was being replaced: the
+	 * end of that is not told here.
+	 */
+	msg->drop = o->cfg.cluster && !msg->grant;
 	if (msg->source == FLUXONKV_SOURCE_LOCAL)
 		deliver(o, f, msg, FLUXONKV_SOURCE_LOCAL, out);
-	else
+	else if (msg->source == FLUXONKV_SOURCE_SSD_LOCAL)
 		read_start(o, f, out);
+	else
+		move_start(o, f, msg, out);
 }
 
 /* Only what the source itself says drops it (G6). */
@@ -370,14 +465,73 @@ void fkv_fetch_read(struct fkv_owner *o, struct fkv_fetch *f, int res,
 	fkv_read_ended(o, e, err, out);
 	if (fkv_ring_read_unpin(o->cfg.ring, e) && !err)
 		err = -ENOENT;
+	if (was_lost(o, f)) {
+		fkv_persist_pump(o, out);
+		return;
+	}
 	if (err) {
-		revoke(o, f, source_is_bad(err), out);
+		revoke(o, f, source_is_bad(err), false, out);
 	} else {
 		o->stats.bytes_ssd_read += f->len;
-		f->state = FKV_FETCH_DONE;
-		fkv_out_send(out, FKV_MSG_GET_DONE)->op = f->op.id;
+		send_done(o, f, out);
 	}
 	fkv_persist_pump(o, out);
+}
+
+/*
+ * A transfer ended: nothing of it can touch our memory. One that ended for
+ * another's sake does not count against its source (G3.5).
+ */
+void fkv_fetch_moved(struct fkv_owner *o, struct fkv_fetch *f, int res,
+		     bool said, struct fkv_out *out)
+{
+	bool innocent = res == -ECANCELED && !f->stalled;
+
+	fkv_timer_clear(&o->timers, &f->stall);
+	if (was_lost(o, f))
+		return;
+	if (!res) {
+		o->stats.bytes_pulled += f->len;
+		send_done(o, f, out);
+		return;
+	}
+	f->tries -= innocent && f->tries;
+	revoke(o, f, said && source_is_bad(res) &&
+	       f->source == FLUXONKV_SOURCE_SSD_REMOTE, !said && !innocent,
+	       out);
+}
+
+void fkv_fetch_progress(struct fkv_owner *o, struct fkv_fetch *f)
+{
+	if (f->state != FKV_FETCH_MOVING || f->given_up)
+		return;
+	fkv_timer_set(&o->timers, &f->stall, o->now_ns + FKV_XFER_STALL_NS);
+	fkv_timer_set(&o->timers, &f->op.timer, o->now_ns + FKV_FETCH_MAX);
+}
+
+void fkv_fetch_stalled(struct fkv_owner *o, struct fkv_fetch *f,
+		       struct fkv_out *out)
+{
+	o->stats.stalls++;
+	f->stalled = true;
+	fkv_xfer_cancel(o, &f->op, out);
+}
+
+void fkv_fetch_lost(struct fkv_owner *o, struct fkv_fetch *f)
+{
+	if (f->state == FKV_FETCH_READING || f->state == FKV_FETCH_MOVING)
+		f->lost = true;
+	else
+		to_planning(o, f);
+}
+
+void fkv_fetch_resume(struct fkv_owner *o, struct fkv_fetch *f,
+		      struct fkv_out *out)
+{
+	if (f->given_up)
+		fetch_free(o, f);
+	else
+		restart(o, f, out);
 }
 
 void fkv_fetch_done(struct fkv_owner *o, struct fkv_msg *msg,
@@ -386,15 +540,20 @@ void fkv_fetch_done(struct fkv_owner *o, struct fkv_msg *msg,
 	struct fkv_fetch *f = fetch_of(o, msg->op, FKV_FETCH_DONE);
 	struct fkv_msg given;
 
-	fkv_assert(f && !msg->res);
+	fkv_assert(f);
+	if (msg->res) {
+		again(o, f, out);
+		return;
+	}
 	given = (struct fkv_msg){
 		.put_id = f->put_id,
 		.len = f->len,
 		.extent = f->extent,
 		.offset = f->offset,
 		.grant = msg->grant,
+		.drop = msg->drop && o->cfg.cluster,
 	};
-	deliver(o, f, &given, FLUXONKV_SOURCE_SSD_LOCAL, out);
+	deliver(o, f, &given, f->source, out);
 }
 
 /* What starts after this must not join a fetch of the retired version. */
@@ -422,5 +581,11 @@ void fkv_fetch_expired(struct fkv_owner *o, struct fkv_fetch *f,
 {
 	f->given_up = true;
 	unjoin(o, f);
-	fail_all(o, f, -EIO, "the SSD did not answer within 10 s", out);
+	fail_all(o, f, -EIO, f->state == FKV_FETCH_MOVING ?
+		 "another host did not answer within 10 s" :
+		 "the SSD did not answer within 10 s", out);
+	if (f->state == FKV_FETCH_MOVING)
+		fkv_xfer_cancel(o, &f->op, out);
+	else if (f->state == FKV_FETCH_PLANNING && !fkv_home_up(o))
+		fetch_free(o, f);
 }

@@ -15,6 +15,7 @@ struct fkv_client;
 TAILQ_HEAD(fkv_puts, fkv_put);
 TAILQ_HEAD(fkv_jobs, fkv_job);
 TAILQ_HEAD(fkv_entries, fkv_entry);
+TAILQ_HEAD(fkv_oops, fkv_oop);
 
 struct fkv_uid {
 	struct fkv_node node;
@@ -47,10 +48,17 @@ struct fkv_holder {
 };
 
 /* What an op id stands for; embedded first in each of them. */
-enum fkv_oop_type { FKV_OOP_PUT, FKV_OOP_FETCH, FKV_OOP_CALL, FKV_OOP_JOB };
+enum fkv_oop_type {
+	FKV_OOP_PUT,
+	FKV_OOP_FETCH,
+	FKV_OOP_CALL,
+	FKV_OOP_JOB,
+	FKV_OOP_CHUNK,
+};
 
 struct fkv_oop {
 	struct fkv_node node;		/* owner->ops, by id */
+	TAILQ_ENTRY(fkv_oop) all;	/* owner->all_ops, by age */
 	uint64_t id;
 	enum fkv_oop_type type;
 	struct fkv_timer timer;
@@ -60,6 +68,8 @@ struct fkv_oop {
 struct fkv_callop {
 	struct fkv_oop op;
 	struct fkv_item *item;		/* NULL: nobody waits any more */
+	enum fkv_msg_type msg;
+	bool sent;			/* in this session */
 	bool warm;
 	struct fkv_key *key;
 };
@@ -68,6 +78,7 @@ enum fkv_put_state {
 	FKV_PUT_PLANNING,	/* PUT_START sent; moved on by PUT_PLAN */
 	FKV_PUT_OPEN,		/* client writes; by commit, abort, timer */
 	FKV_PUT_COPYING,	/* arena to segment; by COPIED */
+	FKV_PUT_PUSHING,	/* segment to its owner's; by MOVED */
 	FKV_PUT_DONE,		/* PUT_DONE sent; by PUT_DONE_R */
 	FKV_PUT_EXPIRED,	/* revoked, client may still write; by client */
 };
@@ -82,13 +93,19 @@ struct fkv_put {
 	uint64_t extent;
 	uint64_t offset;
 	uint64_t arena_offset;
-	bool aborted;			/* while COPYING */
+	uint64_t deadline_ns;		/* PLANNING */
+	uint64_t incarnation;		/* whose it is to be; 0: ours */
+	uint64_t remote;		/* at which place there */
+	bool aborted;			/* while COPYING or PUSHING */
+	bool lost;			/* with its session */
+	bool stalled;			/* PUSHING: was cancelled for that */
 	TAILQ_ENTRY(fkv_put) link;	/* client->puts */
 };
 
 enum fkv_fetch_state {
 	FKV_FETCH_PLANNING,	/* GET_START sent; moved on by GET_PLAN */
 	FKV_FETCH_READING,	/* by IO_DONE */
+	FKV_FETCH_MOVING,	/* by MOVED */
 	FKV_FETCH_DONE,		/* GET_DONE sent; by GET_DONE_R */
 };
 
@@ -101,11 +118,15 @@ struct fkv_fetch {
 	struct fkv_ring_entry *read;
 	uint64_t put_id, len, extent, offset;
 	uint64_t deadline_ns;
+	struct fkv_timer stall;		/* MOVING */
+	uint32_t source;		/* enum fluxonkv_source */
 	uint32_t asked;			/* GET_STARTs sent */
 	uint32_t tries;			/* sources that failed */
 	uint8_t class;
 	bool joinable;
 	bool given_up;			/* waiters were answered: only clean up */
+	bool lost;			/* with its session: what comes is void */
+	bool stalled;			/* was cancelled for that */
 };
 
 enum fkv_job_state {
@@ -131,13 +152,60 @@ struct fkv_job {
 	bool first;			/* no copy on SSD was ever asked for */
 };
 
+/*
+ * Where keys are decided: the session with the master. While it is not UP no
+ * message goes out; what was asked and can be asked again is, in the next one.
+ */
+enum fkv_home_state {
+	FKV_HOME_DOWN,		/* quiet; moved on by SESSION */
+	FKV_HOME_UP,		/* by SESSION_END */
+	FKV_HOME_STOPPING,	/* by STOPPED, when all is quiet */
+};
+
+#define FKV_BEATS	8u	/* heartbeats under way */
+
+struct fkv_home {
+	enum fkv_home_state state;
+	bool accepted;		/* REGISTERED came */
+	bool stopped;		/* STOPPED came */
+	uint64_t incarnation;
+	uint64_t was;		/* accepted last, by the master of that epoch */
+	uint64_t epoch;
+	uint64_t lease_ns;	/* until then */
+	uint64_t beat_ns;	/* next heartbeat */
+	uint64_t beat;		/* number of the last */
+	uint64_t sent_ns[FKV_BEATS];
+};
+
+struct fkv_stage;
+
+/* A buffer for pieces of what peers read from our SSD (G5). */
+enum fkv_chunk_state {
+	FKV_CHUNK_FREE,
+	FKV_CHUNK_READING,	/* by IO_DONE */
+	FKV_CHUNK_READY,	/* by the pieces before it */
+	FKV_CHUNK_PUSHING,	/* by MOVED */
+};
+
+struct fkv_chunk {
+	struct fkv_oop op;
+	enum fkv_chunk_state state;
+	struct fkv_stage *stage;
+	uint64_t index;		/* of the piece */
+	uint64_t offset;	/* of the buffer */
+};
+
+TAILQ_HEAD(fkv_stages, fkv_stage);
+
 struct fkv_owner {
 	struct fkv_owner_config cfg;
+	struct fkv_home home;
 	struct fkv_table clients;
 	struct fkv_table uids;
 	struct fkv_table live;		/* entries by key */
 	struct fkv_table fetches;	/* joinable, by key */
 	struct fkv_table ops;
+	struct fkv_oops all_ops;
 	struct fkv_table jobs_by_key;
 	struct fkv_jobs queued;
 	struct fkv_jobs blocked;
@@ -146,7 +214,12 @@ struct fkv_owner {
 	uint64_t now_ns;
 	uint64_t active_bytes;		/* of jobs hashing or writing */
 	uint32_t active;
+	struct fkv_entries entries;	/* all */
 	struct fkv_entries pending;	/* live, and their first persist is */
+	struct fkv_stages stages;
+	struct fkv_chunk chunk[FKV_CHUNKS_MAX];
+	struct fkv_cluster_range *busy;	/* told to the master: until next time */
+	uint64_t *beat_ops;
 	/* live entries whose first persist is not pending: */
 	uint64_t held_bytes;		/* that holders pin */
 	uint64_t shared_bytes;		/* that readers pin */
@@ -162,7 +235,14 @@ struct fkv_owner {
 };
 
 /* kinds of timers */
-enum { FKV_TIMER_CALL, FKV_TIMER_PUT, FKV_TIMER_FETCH, FKV_TIMER_JOB };
+enum {
+	FKV_TIMER_CALL,
+	FKV_TIMER_PUT,
+	FKV_TIMER_FETCH,
+	FKV_TIMER_JOB,
+	FKV_TIMER_STALL,	/* of a fetch */
+	FKV_TIMER_CHUNK,
+};
 
 /* calls.c */
 void fkv_owner_call(struct fkv_owner *o, struct fkv_call *call,
@@ -176,6 +256,48 @@ void fkv_call_dropped(struct fkv_owner *o, struct fkv_call *call);
 int fkv_item_timeout(const struct fkv_item *it);
 void fkv_callop_answer(struct fkv_owner *o, struct fkv_msg *msg,
 		       struct fkv_out *out);
+
+#define FKV_UNKNOWN_TEXT "the session with the master ended: whether it took " \
+			 "effect is not known"
+
+/* The session ended; a new one begins. */
+void fkv_callop_lost(struct fkv_owner *o, struct fkv_callop *c,
+		     struct fkv_out *out);
+void fkv_callop_resume(struct fkv_owner *o, struct fkv_callop *c,
+		       struct fkv_out *out);
+
+/* May its client still write to its extent, though it is over? */
+bool fkv_put_is_held(const struct fkv_put *put);
+
+/* home.c */
+bool fkv_home_up(const struct fkv_owner *o);
+void fkv_home_begin(struct fkv_owner *o, const struct fkv_in *in,
+		    struct fkv_out *out);
+void fkv_home_end(struct fkv_owner *o, struct fkv_out *out);
+void fkv_home_message(struct fkv_owner *o, const struct fkv_cluster_msg *msg,
+		      struct fkv_out *out);
+void fkv_home_tick(struct fkv_owner *o, struct fkv_out *out);
+uint64_t fkv_home_deadline(const struct fkv_owner *o);
+/* After each step: is all quiet? Nothing is said to a home that is not up. */
+void fkv_home_settle(struct fkv_owner *o, size_t from, struct fkv_out *out);
+
+/* stage.c: pieces of our SSD copies for peers */
+int fkv_stages_init(struct fkv_owner *o);
+void fkv_stages_done(struct fkv_owner *o);
+void fkv_stage_begin(struct fkv_owner *o, const struct fkv_in *in,
+		     struct fkv_out *out);
+void fkv_chunk_read(struct fkv_owner *o, struct fkv_chunk *c,
+		    const struct fkv_in *in, struct fkv_out *out);
+void fkv_chunk_pushed(struct fkv_owner *o, struct fkv_chunk *c, int res,
+		      struct fkv_out *out);
+void fkv_chunk_progress(struct fkv_owner *o, struct fkv_chunk *c);
+void fkv_chunk_stalled(struct fkv_owner *o, struct fkv_chunk *c,
+		       struct fkv_out *out);
+void fkv_stages_lost(struct fkv_owner *o, struct fkv_out *out);
+
+/* transfers */
+void fkv_xfer_cancel(struct fkv_owner *o, const struct fkv_oop *op,
+		     struct fkv_out *out);
 
 /* ops (owner.c) */
 void fkv_oop_add(struct fkv_owner *o, struct fkv_oop *op,
@@ -218,6 +340,8 @@ void fkv_entry_evicted(struct fkv_owner *o, struct fkv_entry *e, int res,
 		       struct fkv_out *out);
 void fkv_entry_scanned(struct fkv_owner *o, struct fkv_entry *e,
 		       struct fkv_out *out);
+/* All are void with their session; what is pinned stays so. */
+void fkv_entries_lost(struct fkv_owner *o, struct fkv_out *out);
 /* The first persist of @extent, which is @key's, begins or is about to end. */
 void fkv_entry_pending(struct fkv_owner *o, const struct fkv_key *key,
 		       uint64_t extent, bool pending);
@@ -236,6 +360,14 @@ void fkv_fetch_done(struct fkv_owner *o, struct fkv_msg *msg,
 		    struct fkv_out *out);
 void fkv_fetch_retire(struct fkv_owner *o, const struct fkv_key *key,
 		      uint64_t put_id);
+void fkv_fetch_moved(struct fkv_owner *o, struct fkv_fetch *f, int res,
+		     bool said, struct fkv_out *out);
+void fkv_fetch_progress(struct fkv_owner *o, struct fkv_fetch *f);
+void fkv_fetch_stalled(struct fkv_owner *o, struct fkv_fetch *f,
+		       struct fkv_out *out);
+void fkv_fetch_lost(struct fkv_owner *o, struct fkv_fetch *f);
+void fkv_fetch_resume(struct fkv_owner *o, struct fkv_fetch *f,
+		      struct fkv_out *out);
 void fkv_fetch_expired(struct fkv_owner *o, struct fkv_fetch *f,
 		       struct fkv_out *out);
 
@@ -254,6 +386,13 @@ void fkv_put_copied(struct fkv_owner *o, uint64_t token, int res,
 		    struct fkv_out *out);
 void fkv_put_done(struct fkv_owner *o, struct fkv_msg *msg,
 		  struct fkv_out *out);
+void fkv_put_moved(struct fkv_owner *o, struct fkv_put *put, int res, bool said,
+		   struct fkv_out *out);
+void fkv_put_progress(struct fkv_owner *o, struct fkv_put *put);
+void fkv_put_lost(struct fkv_owner *o, struct fkv_put *put,
+		  struct fkv_out *out);
+void fkv_put_resume(struct fkv_owner *o, struct fkv_put *put,
+		    struct fkv_out *out);
 void fkv_put_expired(struct fkv_owner *o, struct fkv_put *put,
 		     struct fkv_out *out);
 void fkv_put_client_gone(struct fkv_owner *o, struct fkv_put *put,
@@ -272,12 +411,16 @@ void fkv_job_written(struct fkv_owner *o, struct fkv_job *job, int res,
 void fkv_job_committed(struct fkv_owner *o, struct fkv_msg *msg);
 void fkv_job_retire(struct fkv_owner *o, const struct fkv_key *key,
 		    uint64_t put_id, struct fkv_out *out);
+void fkv_job_lost(struct fkv_owner *o, struct fkv_job *job,
+		  struct fkv_out *out);
 void fkv_job_expired(struct fkv_owner *o, struct fkv_job *job,
 		     struct fkv_out *out);
 /* Start what can start: after anything that may have freed ring room. */
 void fkv_persist_pump(struct fkv_owner *o, struct fkv_out *out);
 /* Shards whose tail moved are reported (S13); devices come back. */
 void fkv_persist_report(struct fkv_owner *o, struct fkv_out *out);
+/* All of them, to a home that knows nothing of them. */
+void fkv_persist_report_all(struct fkv_owner *o, struct fkv_out *out);
 uint64_t fkv_persist_deadline(const struct fkv_owner *o);
 void fkv_persist_tick(struct fkv_owner *o, struct fkv_out *out);
 /* What a device that is no longer there answers. */

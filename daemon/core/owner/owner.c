@@ -7,12 +7,14 @@ void fkv_oop_add(struct fkv_owner *o, struct fkv_oop *op,
 	op->id = o->next_op++;
 	op->type = type;
 	fkv_table_add(&o->ops, &op->node, op->id);
+	TAILQ_INSERT_TAIL(&o->all_ops, op, all);
 }
 
 void fkv_oop_del(struct fkv_owner *o, struct fkv_oop *op)
 {
 	fkv_timer_clear(&o->timers, &op->timer);
 	fkv_table_del(&o->ops, &op->node);
+	TAILQ_REMOVE(&o->all_ops, op, all);
 }
 
 struct fkv_oop *fkv_oop_find(const struct fkv_owner *o, uint64_t id)
@@ -34,11 +36,20 @@ static struct fkv_table *const *tables(struct fkv_owner *o,
 	return list;
 }
 
+/* A master in this process is there from the start. */
+static int home_init(struct fkv_owner *o)
+{
+	o->home.state = o->cfg.cluster ? FKV_HOME_DOWN : FKV_HOME_UP;
+	o->home.accepted = !o->cfg.cluster;
+	return fkv_stages_init(o);
+}
+
 int fkv_owner_create(const struct fkv_owner_config *cfg,
 		     struct fkv_owner **ret)
 {
 	struct fkv_owner *o = fkv_zalloc(sizeof(*o));
 	struct fkv_table *list[6];
+	int err;
 
 	if (!o)
 		return -ENOMEM;
@@ -57,21 +68,26 @@ int fkv_owner_create(const struct fkv_owner_config *cfg,
 	TAILQ_INIT(&o->queued);
 	TAILQ_INIT(&o->blocked);
 	TAILQ_INIT(&o->pending);
+	TAILQ_INIT(&o->entries);
+	TAILQ_INIT(&o->all_ops);
 	fkv_timers_init(&o->timers);
+	err = home_init(o);
+	if (err) {
+		fkv_owner_free(o);
+		return err;
+	}
 	*ret = o;
 	return 0;
 }
 
-static void free_live(struct fkv_owner *o)
+static void free_entries(struct fkv_owner *o)
 {
-	struct fkv_node *n;
-	uint64_t pos;
+	struct fkv_entry *e;
 
-	for (pos = 0; (n = fkv_table_drain(&o->live, &pos));) {
-		struct fkv_entry *e;
-
-		e = fkv_container_of(n, struct fkv_entry, node);
-		fkv_table_del(&o->live, n);
+	while ((e = TAILQ_FIRST(&o->entries))) {
+		TAILQ_REMOVE(&o->entries, e, all);
+		if (e->live)
+			fkv_table_del(&o->live, &e->node);
 		fkv_key_put(e->key);
 		fkv_free(e);
 	}
@@ -97,6 +113,8 @@ static void free_op(struct fkv_owner *o, struct fkv_oop *op)
 		fkv_key_put(fkv_container_of(op, struct fkv_job, op)->key);
 		fkv_free(fkv_container_of(op, struct fkv_job, op));
 		break;
+	case FKV_OOP_CHUNK:
+		break;
 	}
 }
 
@@ -119,11 +137,44 @@ void fkv_owner_free(struct fkv_owner *o)
 	fkv_out_done(&out);
 	for (pos = 0; (n = fkv_table_drain(&o->ops, &pos));)
 		free_op(o, fkv_container_of(n, struct fkv_oop, node));
-	free_live(o);
+	free_entries(o);
+	fkv_stages_done(o);
+	fkv_free(o->busy);
+	fkv_free(o->beat_ops);
 	tables(o, list);
 	for (size_t i = 0; i < FKV_ARRAY_SIZE(list); i++)
 		fkv_table_done(list[i]);
 	fkv_free(o);
+}
+
+/* A peer may push to that part of our segment (G3.3). */
+static void expose(const struct fkv_msg *msg, struct fkv_out *out)
+{
+	struct fkv_cmd *cmd = fkv_out_add(out, FKV_CMD_OPEN);
+	struct fkv_msg *ans;
+
+	cmd->offset = msg->offset;
+	cmd->len = msg->len;
+	cmd->xfer.incarnation = msg->incarnation;
+	cmd->xfer.op = msg->op;
+	ans = fkv_out_send(out, FKV_MSG_EXPOSED);
+	ans->ticket = msg->ticket;
+}
+
+static void fence(const struct fkv_msg *msg, struct fkv_out *out)
+{
+	struct fkv_cmd *cmd = fkv_out_add(out, FKV_CMD_FENCE);
+
+	cmd->token = msg->extent;
+	cmd->xfer.incarnation = msg->incarnation;
+	cmd->xfer.op = msg->op;
+}
+
+void fkv_xfer_cancel(struct fkv_owner *o, const struct fkv_oop *op,
+		     struct fkv_out *out)
+{
+	(void)o;
+	fkv_out_add(out, FKV_CMD_CANCEL)->token = op->id;
 }
 
 static void message(struct fkv_owner *o, struct fkv_msg *msg,
@@ -161,6 +212,12 @@ static void message(struct fkv_owner *o, struct fkv_msg *msg,
 	case FKV_MSG_PERSIST:
 		fkv_owner_persist(o, msg, out);
 		break;
+	case FKV_MSG_EXPOSE:
+		expose(msg, out);
+		break;
+	case FKV_MSG_FENCE:
+		fence(msg, out);
+		break;
 	default:
 		fkv_assert(!"a message for the master");
 	}
@@ -178,12 +235,51 @@ static void io_done(struct fkv_owner *o, const struct fkv_in *in,
 				in->res, out);
 		return;
 	}
+	if (op && op->type == FKV_OOP_CHUNK) {
+		fkv_chunk_read(o, fkv_container_of(op, struct fkv_chunk, op),
+			       in, out);
+		return;
+	}
 	f = op && op->type == FKV_OOP_FETCH ?
 		fkv_container_of(op, struct fkv_fetch, op) : NULL;
 	if (f && f->state == FKV_FETCH_READING)
 		fkv_fetch_read(o, f, in->res, in->sum, out);
 	else
 		o->stats.stale_tokens++;
+}
+
+static void moved(struct fkv_owner *o, const struct fkv_in *in,
+		  struct fkv_out *out)
+{
+	struct fkv_oop *op = fkv_oop_find(o, in->token);
+	struct fkv_fetch *f = fkv_container_of(op, struct fkv_fetch, op);
+	struct fkv_put *put = fkv_container_of(op, struct fkv_put, op);
+	struct fkv_chunk *c = fkv_container_of(op, struct fkv_chunk, op);
+
+	if (op && op->type == FKV_OOP_FETCH && f->state == FKV_FETCH_MOVING)
+		fkv_fetch_moved(o, f, in->res, in->said, out);
+	else if (op && op->type == FKV_OOP_PUT &&
+		 put->state == FKV_PUT_PUSHING)
+		fkv_put_moved(o, put, in->res, in->said, out);
+	else if (op && op->type == FKV_OOP_CHUNK &&
+		 c->state == FKV_CHUNK_PUSHING)
+		fkv_chunk_pushed(o, c, in->res, out);
+	else
+		o->stats.stale_tokens++;
+}
+
+static void progress(struct fkv_owner *o, uint64_t token)
+{
+	struct fkv_oop *op = fkv_oop_find(o, token);
+
+	if (op && op->type == FKV_OOP_FETCH)
+		fkv_fetch_progress(o, fkv_container_of(op, struct fkv_fetch,
+						       op));
+	else if (op && op->type == FKV_OOP_PUT)
+		fkv_put_progress(o, fkv_container_of(op, struct fkv_put, op));
+	else if (op && op->type == FKV_OOP_CHUNK)
+		fkv_chunk_progress(o, fkv_container_of(op, struct fkv_chunk,
+						       op));
 }
 
 static void timer_due(struct fkv_owner *o, struct fkv_timer *t,
@@ -196,8 +292,16 @@ static void timer_due(struct fkv_owner *o, struct fkv_timer *t,
 						     timer), out);
 		return;
 	}
+	if (t->kind == FKV_TIMER_STALL) {
+		fkv_fetch_stalled(o, fkv_container_of(t, struct fkv_fetch,
+						      stall), out);
+		return;
+	}
 	op = fkv_container_of(t, struct fkv_oop, timer);
-	if (op->type == FKV_OOP_PUT)
+	if (op->type == FKV_OOP_CHUNK)
+		fkv_chunk_stalled(o, fkv_container_of(op, struct fkv_chunk,
+						      op), out);
+	else if (op->type == FKV_OOP_PUT)
 		fkv_put_expired(o, fkv_container_of(op, struct fkv_put, op),
 				out);
 	else if (op->type == FKV_OOP_FETCH)
@@ -215,6 +319,7 @@ static void tick(struct fkv_owner *o, struct fkv_out *out)
 	while ((t = fkv_timers_due(&o->timers, o->now_ns)))
 		timer_due(o, t, out);
 	fkv_persist_tick(o, out);
+	fkv_home_tick(o, out);
 }
 
 static void hits(const struct fkv_in *in, struct fkv_out *out)
@@ -235,10 +340,47 @@ void fkv_owner_tell_pins(struct fkv_owner *o, struct fkv_out *out)
 	fkv_out_send(out, FKV_MSG_PINS)->n = bytes;
 }
 
-void fkv_owner_step(struct fkv_owner *o, uint64_t now_ns,
-		    const struct fkv_in *in, struct fkv_out *out)
+static void fenced(uint64_t extent, struct fkv_out *out)
 {
-	o->now_ns = now_ns;
+	fkv_out_send(out, FKV_MSG_FENCED)->extent = extent;
+}
+
+static void step_cluster(struct fkv_owner *o, const struct fkv_in *in,
+			 struct fkv_out *out)
+{
+	switch (in->type) {
+	case FKV_IN_SESSION:
+		fkv_home_begin(o, in, out);
+		break;
+	case FKV_IN_SESSION_END:
+		fkv_home_end(o, out);
+		break;
+	case FKV_IN_CLUSTER:
+		fkv_home_message(o, in->cluster, out);
+		break;
+	case FKV_IN_MOVED:
+		moved(o, in, out);
+		break;
+	case FKV_IN_PROGRESS:
+		progress(o, in->token);
+		break;
+	case FKV_IN_FENCED:
+		fenced(in->token, out);
+		break;
+	case FKV_IN_STOPPED:
+		o->home.stopped = true;
+		break;
+	case FKV_IN_STAGE:
+		fkv_stage_begin(o, in, out);
+		break;
+	default:
+		fkv_assert(!"an input of no kind");
+	}
+}
+
+static void step(struct fkv_owner *o, const struct fkv_in *in,
+		 struct fkv_out *out)
+{
 	switch (in->type) {
 	case FKV_IN_CALL:
 		fkv_owner_call(o, in->call, out);
@@ -276,15 +418,29 @@ void fkv_owner_step(struct fkv_owner *o, uint64_t now_ns,
 	case FKV_IN_TICK:
 		tick(o, out);
 		break;
+	default:
+		step_cluster(o, in, out);
+		break;
 	}
+}
+
+void fkv_owner_step(struct fkv_owner *o, uint64_t now_ns,
+		    const struct fkv_in *in, struct fkv_out *out)
+{
+	size_t from = out->n;
+
+	o->now_ns = now_ns;
+	step(o, in, out);
 	fkv_persist_report(o, out);
 	fkv_owner_tell_pins(o, out);
+	fkv_home_settle(o, from, out);
 }
 
 uint64_t fkv_owner_deadline(const struct fkv_owner *o)
 {
-	return fkv_min_u64(fkv_timers_next(&o->timers),
-			   fkv_persist_deadline(o));
+	return fkv_min_u64(fkv_home_deadline(o),
+			   fkv_min_u64(fkv_timers_next(&o->timers),
+				       fkv_persist_deadline(o)));
 }
 
 void fkv_owner_get_stats(const struct fkv_owner *o,
@@ -293,6 +449,7 @@ void fkv_owner_get_stats(const struct fkv_owner *o,
 	*ret = o->stats;
 	ret->clients = o->clients.count;
 	ret->persist_active = o->active;
+	ret->lease_ns = fkv_owner_lease(o);
 }
 
 static void check_clients(const struct fkv_owner *o)
@@ -352,5 +509,6 @@ void fkv_owner_check(const struct fkv_owner *o)
 	fkv_assert(o->live.count == s->entries);
 	if (!s->calls && !s->fetches)
 		fkv_assert(s->gets == s->hits_local + s->hits_ssd +
+			   s->hits_memory_remote + s->hits_ssd_remote +
 			   s->misses + s->get_errors);
 }

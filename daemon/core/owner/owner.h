@@ -25,7 +25,7 @@ struct fkv_owner;
  * Held by: the index (while live), client holders (pins), readers of the
  * shared index until the gateway has scanned.
  * Dies: retired, no pins, scanned.
- * Last put: entry_gc() in the owner core.
+ * Last put: fkv_entry_gc() in the owner core.
  * Afterwards: the master may use the extent again.
  */
 struct fkv_entry {
@@ -44,6 +44,7 @@ struct fkv_entry {
 	bool pending;			/* first persist: not evictable anyway */
 	bool read;			/* the front's: pinned while pending */
 	TAILQ_ENTRY(fkv_entry) waits;	/* owner: live ones that are pending */
+	TAILQ_ENTRY(fkv_entry) all;	/* owner: all of them */
 };
 
 enum fkv_in_type {
@@ -60,6 +61,20 @@ enum fkv_in_type {
 	FKV_IN_PINS,		/* n: bytes of live entries pinned by readers, but not
 				   by holders as well, nor pending */
 	FKV_IN_TICK,
+
+	/* clusters */
+	FKV_IN_SESSION,		/* incarnation n(epoch): after FKV_CMD_JOIN one
+				   began, in order with what follows */
+	FKV_IN_SESSION_END,	/* it is over: all unanswered is void (F0) */
+	FKV_IN_CLUSTER,		/* cluster: of that session, but for batches */
+	FKV_IN_MOVED,		/* token res said: a PULL, STAGE or PUSH ended;
+				   -ECANCELED without a CANCEL: for another's
+				   sake (G3.5); said: the peer itself says so */
+	FKV_IN_PROGRESS,	/* token: a piece of that is through */
+	FKV_IN_FENCED,		/* token: of the FENCE */
+	FKV_IN_STOPPED,		/* after FKV_CMD_STOP, and all MOVED and FENCED */
+	FKV_IN_STAGE,		/* token stage: a peer asks for a push; PUSHED
+				   with that token is the answer */
 };
 
 struct fkv_in {
@@ -70,6 +85,12 @@ struct fkv_in {
 	uint32_t uid;
 	uint64_t n;
 	uint64_t sum;
+	uint64_t incarnation;
+	bool said;
+	const uint64_t *sums;		/* IO_DONE: of a READ that is a part, of
+					   each FKV_SUM_CHUNK of it */
+	const struct fkv_cluster_msg *cluster;
+	const struct fkv_cluster_stage_read *stage;
 	struct fkv_call *call;
 	struct fkv_msg *msg;
 	struct fkv_entry *entry;
@@ -83,6 +104,14 @@ struct fkv_owner_config {
 	struct fkv_ring *ring;		/* NULL: no SSD tier; stays the caller's */
 	uint32_t ring_devices;
 	uint32_t ring_shards;
+
+	bool cluster;			/* false: the master is in this process */
+	const char *name;		/* of this owner; the caller's, as below */
+	const char *address;		/* of its transfers */
+	uint32_t transports;
+	uint64_t segment_bytes;
+	uint64_t chunk_offset;		/* behind these: chunk buffers (G5), */
+	uint32_t chunks;		/* so many of FKV_CHUNK bytes */
 };
 
 struct fkv_owner_stats {
@@ -91,7 +120,10 @@ struct fkv_owner_stats {
 	uint64_t persist_queued, persist_active, persist_blocked;
 	uint64_t persist_committing;
 	uint64_t devices_on;
+	uint64_t stages, sessions, lease_ns;
 	/* ever; gets = hits + misses + errors */
+	uint64_t hits_memory_remote, hits_ssd_remote, bytes_pulled, bytes_pushed;
+	uint64_t staged, stage_errors, stalls;
 	uint64_t gets, hits_local, hits_ssd, misses, get_errors;
 	uint64_t puts, put_errors, bytes_put, bytes_ssd_read, bytes_persisted;
 	uint64_t timeouts, quota_refused, sum_errors, read_errors;
@@ -112,6 +144,9 @@ void fkv_owner_free(struct fkv_owner *o);
 void fkv_owner_step(struct fkv_owner *o, uint64_t now_ns,
 		    const struct fkv_in *in, struct fkv_out *out);
 uint64_t fkv_owner_deadline(const struct fkv_owner *o);
+
+/* Until when hits are good without asking (K6f); FKV_NEVER: always. */
+uint64_t fkv_owner_lease(const struct fkv_owner *o);
 
 void fkv_owner_get_stats(const struct fkv_owner *o,
 			 struct fkv_owner_stats *ret);

@@ -400,6 +400,33 @@ void fkv_job_retire(struct fkv_owner *o, const struct fkv_key *key,
 	}
 }
 
+/* P7: the wait for a commit's answer ends with the session. */
+void fkv_job_lost(struct fkv_owner *o, struct fkv_job *job,
+		  struct fkv_out *out)
+{
+	job->dropped = true;
+	switch (job->state) {
+	case FKV_JOB_QUEUED:
+		TAILQ_REMOVE(&o->queued, job, link);
+		o->stats.persist_queued--;
+		job_fail(o, job, -ECANCELED, out);
+		break;
+	case FKV_JOB_BLOCKED:
+		unblock(o, job);
+		active_del(o, job);
+		job_fail(o, job, -ECANCELED, out);
+		break;
+	case FKV_JOB_HASHING:
+	case FKV_JOB_WRITING:
+		break;
+	case FKV_JOB_COMMITTING:
+		o->stats.persist_committing--;
+		fkv_ring_commit_unpin(o->cfg.ring, job->entry);
+		job_free(o, job);
+		break;
+	}
+}
+
 /* 30 s with all shards blocked. */
 void fkv_job_expired(struct fkv_owner *o, struct fkv_job *job,
 		     struct fkv_out *out)
@@ -449,19 +476,25 @@ void fkv_read_ended(struct fkv_owner *o, struct fkv_ring_entry *e, int res,
 		device_off(o, d, out);
 }
 
+static void report_tail(uint32_t shard, uint64_t seq, struct fkv_out *out)
+{
+	struct fkv_msg *msg = fkv_out_send(out, FKV_MSG_SSD_TAIL);
+
+	msg->shard = shard;
+	msg->seq = seq;
+}
+
 void fkv_persist_report(struct fkv_owner *o, struct fkv_out *out)
 {
 	uint64_t seq;
 
-	if (!o->cfg.ring)
-		return;
-	for (uint32_t s = 0; s < o->cfg.ring_shards; s++) {
-		struct fkv_msg *msg;
+	for (uint32_t s = 0; o->cfg.ring && s < o->cfg.ring_shards; s++)
+		if (fkv_ring_tail_moved(o->cfg.ring, s, &seq))
+			report_tail(s, seq, out);
+}
 
-		if (!fkv_ring_tail_moved(o->cfg.ring, s, &seq))
-			continue;
-		msg = fkv_out_send(out, FKV_MSG_SSD_TAIL);
-		msg->shard = s;
-		msg->seq = seq;
-	}
+void fkv_persist_report_all(struct fkv_owner *o, struct fkv_out *out)
+{
+	for (uint32_t s = 0; o->cfg.ring && s < o->cfg.ring_shards; s++)
+		report_tail(s, fkv_ring_tail(o->cfg.ring, s), out);
 }

@@ -4,6 +4,9 @@
  */
 #include "core/owner/internal.h"
 
+#define LOST_TEXT	"this host lost its place in the cluster meanwhile, and " \
+			"the put with it: put again"
+
 static struct fkv_put *put_of(const struct fkv_owner *o, uint64_t id)
 {
 	struct fkv_oop *op = fkv_oop_find(o, id);
@@ -98,12 +101,22 @@ static int charge(struct fkv_owner *o, struct fkv_item *it,
 	return 0;
 }
 
+static void send_start(struct fkv_put *put, struct fkv_out *out)
+{
+	struct fkv_msg *msg = fkv_out_send(out, FKV_MSG_PUT_START);
+
+	msg->op = put->op.id;
+	msg->key = fkv_key_get(put->key);
+	msg->len = put->len;
+	msg->flags = put->item->flags;
+	msg->deadline_ns = put->deadline_ns;
+}
+
 void fkv_put_begin(struct fkv_owner *o, struct fkv_item *it,
 		   struct fkv_out *out)
 {
 	struct fkv_client *c = fkv_client_find(o, it->call->client);
 	struct fkv_put *put = fkv_zalloc(sizeof(*put));
-	struct fkv_msg *msg;
 	int err = -ENOMEM;
 
 	o->stats.puts++;
@@ -125,13 +138,9 @@ void fkv_put_begin(struct fkv_owner *o, struct fkv_item *it,
 	put->op.timer.kind = FKV_TIMER_PUT;
 	o->stats.open_puts++;
 	it->op = put->op.id;
-	msg = fkv_out_send(out, FKV_MSG_PUT_START);
-	msg->op = put->op.id;
-	msg->key = fkv_key_get(put->key);
-	msg->len = put->len;
-	msg->flags = it->flags;
-	msg->deadline_ns = o->now_ns + it->call->timeout_ns < o->now_ns ?
+	put->deadline_ns = o->now_ns + it->call->timeout_ns < o->now_ns ?
 		FKV_NEVER : o->now_ns + it->call->timeout_ns;
+	send_start(put, out);
 }
 
 /* Over without effect; @held: its client may still write to the extent. */
@@ -164,7 +173,7 @@ void fkv_put_item_gone(struct fkv_put *put)
 
 bool fkv_put_undo(struct fkv_put *put)
 {
-	if (put->state == FKV_PUT_COPYING)
+	if (put->state == FKV_PUT_COPYING || put->state == FKV_PUT_PUSHING)
 		put->aborted = true;
 	return put->state != FKV_PUT_DONE;
 }
@@ -190,6 +199,8 @@ void fkv_put_plan(struct fkv_owner *o, struct fkv_msg *msg,
 	}
 	put->extent = msg->extent;
 	put->offset = msg->offset;
+	put->incarnation = msg->incarnation;
+	put->remote = msg->remote;
 	if (!it) {
 		revoke(put, false, out);
 		put_free(o, put);
@@ -225,25 +236,58 @@ static void quiet(struct fkv_put *put, struct fkv_out *out)
 {
 	struct fkv_msg *msg = fkv_out_send(out, FKV_MSG_QUIET);
 
-	msg->extent = put->extent;
+	msg->extent = put->lost ? 0 : put->extent;
+	msg->offset = put->lost ? put->offset : 0;
 	msg->n = 1;
+}
+
+bool fkv_put_is_held(const struct fkv_put *put)
+{
+	return !put->client || !put->client->arena_bytes;
 }
 
 /* Commit or abort of a put that timed out: now its client is done writing. */
 static void end_expired(struct fkv_owner *o, struct fkv_put *put,
 			struct fkv_out *out)
 {
-	if (!put->client || !put->client->arena_bytes)
+	if (fkv_put_is_held(put) && (put->len || !put->lost))
 		quiet(put, out);
 	put_free(o, put);
 }
 
-static void send_done(struct fkv_owner *o, struct fkv_put *put,
-		      struct fkv_out *out)
+static struct fkv_msg *send_done(struct fkv_owner *o, struct fkv_put *put,
+				 struct fkv_out *out)
 {
+	struct fkv_msg *msg;
+
 	put->state = FKV_PUT_DONE;
 	fkv_timer_clear(&o->timers, &put->op.timer);
-	fkv_out_send(out, FKV_MSG_PUT_DONE)->op = put->op.id;
+	msg = fkv_out_send(out, FKV_MSG_PUT_DONE);
+	msg->op = put->op.id;
+	return msg;
+}
+
+/* It is all in our segment: to where it is to be. */
+static void written(struct fkv_owner *o, struct fkv_put *put,
+		    struct fkv_out *out)
+{
+	struct fkv_cmd *cmd;
+
+	if (!put->incarnation || !put->len) {
+		send_done(o, put, out);
+		return;
+	}
+	put->state = FKV_PUT_PUSHING;
+	fkv_timer_set(&o->timers, &put->op.timer,
+		      o->now_ns + FKV_XFER_STALL_NS);
+	cmd = fkv_out_add(out, FKV_CMD_PUSH);
+	cmd->token = put->op.id;
+	cmd->from = put->offset;
+	cmd->offset = put->remote;
+	cmd->len = put->len;
+	cmd->xfer.incarnation = put->incarnation;
+	cmd->xfer.op = put->op.id;
+	cmd->xfer.last = true;
 }
 
 void fkv_put_commit(struct fkv_owner *o, struct fkv_item *it,
@@ -259,17 +303,19 @@ void fkv_put_commit(struct fkv_owner *o, struct fkv_item *it,
 		return;
 	}
 	if (put->state == FKV_PUT_EXPIRED) {
+		bool lost = put->lost;
+
 		end_expired(o, put, out);
+		fkv_item_text(it, lost ? LOST_TEXT : "the put was open for "
+			      "more than 60 s without extend: it is over");
 		o->stats.put_errors++;
-		fkv_item_text(it, "the put was open for more than 60 s "
-			      "without extend: it is over");
-		fkv_item_done(o, it, -ETIMEDOUT, out);
+		fkv_item_done(o, it, lost ? -ESTALE : -ETIMEDOUT, out);
 		return;
 	}
 	put->item = it;
 	it->op = put->op.id;
 	if (!put->client->arena_bytes || !put->len) {
-		send_done(o, put, out);
+		written(o, put, out);
 		return;
 	}
 	put->state = FKV_PUT_COPYING;
@@ -282,6 +328,22 @@ void fkv_put_commit(struct fkv_owner *o, struct fkv_item *it,
 	cmd->len = put->len;
 }
 
+static void fail(struct fkv_owner *o, struct fkv_put *put, int err,
+		 const char *text, struct fkv_out *out)
+{
+	if (put->item)
+		fkv_item_text(put->item, text);
+	item_end(o, put, err, out);
+	put_free(o, put);
+}
+
+static void undo(struct fkv_owner *o, struct fkv_put *put, int err,
+		 struct fkv_out *out)
+{
+	revoke(put, false, out);
+	fail(o, put, err, NULL, out);
+}
+
 void fkv_put_copied(struct fkv_owner *o, uint64_t token, int res,
 		    struct fkv_out *out)
 {
@@ -291,13 +353,43 @@ void fkv_put_copied(struct fkv_owner *o, uint64_t token, int res,
 		o->stats.stale_tokens++;
 		return;
 	}
-	if (res || put->aborted) {
-		revoke(put, false, out);
-		item_end(o, put, res ? res : -ECANCELED, out);
-		put_free(o, put);
+	if (put->lost)
+		fail(o, put, -ESTALE, LOST_TEXT, out);
+	else if (res || put->aborted)
+		undo(o, put, res ? res : -ECANCELED, out);
+	else
+		written(o, put, out);
+}
+
+/*
+ * The push ended. When it failed the master makes of what was staged here the
+ * put's only replica: nothing is asked of the client twice.
+ */
+void fkv_put_moved(struct fkv_owner *o, struct fkv_put *put, int res, bool said,
+		   struct fkv_out *out)
+{
+	struct fkv_msg *msg;
+
+	if (put->lost) {
+		fail(o, put, -ESTALE, LOST_TEXT, out);
 		return;
 	}
-	send_done(o, put, out);
+	if (put->aborted) {
+		undo(o, put, -ECANCELED, out);
+		return;
+	}
+	if (!res)
+		o->stats.bytes_pushed += put->len;
+	msg = send_done(o, put, out);
+	msg->res = res;
+	msg->suspect = res && !said && (res != -ECANCELED || put->stalled);
+}
+
+void fkv_put_progress(struct fkv_owner *o, struct fkv_put *put)
+{
+	if (put->state == FKV_PUT_PUSHING)
+		fkv_timer_set(&o->timers, &put->op.timer,
+			      o->now_ns + FKV_XFER_STALL_NS);
 }
 
 void fkv_put_abort(struct fkv_owner *o, struct fkv_item *it,
@@ -337,8 +429,13 @@ void fkv_put_done(struct fkv_owner *o, struct fkv_msg *msg,
 		if (put->item)
 			put->item->res.version = msg->put_id;
 		leave_client(o, put);
+		if (e && !msg->grant)
+			fkv_entry_pin(o, e);
 		if (put->item && put->item->flags & FLUXONKV_COMMIT_HOLD)
 			err = e ? fkv_holder_give(o, put->item, e) : -ENOMEM;
+		/* of a put at another owner nothing stays here but holders */
+		if (e && !msg->grant)
+			fkv_entry_unpin(o, e, out);
 	}
 	item_end(o, put, err, out);
 	put_free(o, put);
@@ -353,6 +450,15 @@ static void shut(const struct fkv_put *put, struct fkv_out *out)
 	cmd->token = put->op.id;
 }
 
+static void expire(struct fkv_owner *o, struct fkv_put *put,
+		   struct fkv_out *out)
+{
+	put->state = FKV_PUT_EXPIRED;
+	o->stats.expired_puts++;
+	if (!put->client->arena_bytes)
+		shut(put, out);
+}
+
 /*
  * 60 s without commit or extend: the key is free at once. A client that maps
  * the segment may still write, so its extent waits for it.
@@ -360,14 +466,51 @@ static void shut(const struct fkv_put *put, struct fkv_out *out)
 void fkv_put_expired(struct fkv_owner *o, struct fkv_put *put,
 		     struct fkv_out *out)
 {
+	if (put->state == FKV_PUT_PUSHING) {
+		o->stats.stalls++;
+		put->stalled = true;
+		fkv_xfer_cancel(o, &put->op, out);
+		return;
+	}
 	if (put->state != FKV_PUT_OPEN)
 		return;
 	o->stats.put_timeouts++;
 	revoke(put, !put->client->arena_bytes, out);
-	put->state = FKV_PUT_EXPIRED;
-	o->stats.expired_puts++;
-	if (!put->client->arena_bytes)
-		shut(put, out);
+	expire(o, put, out);
+}
+
+/* F0: what was not answered is void. Of a commit nobody knows the outcome. */
+void fkv_put_lost(struct fkv_owner *o, struct fkv_put *put,
+		  struct fkv_out *out)
+{
+	switch (put->state) {
+	case FKV_PUT_PLANNING:
+		break;
+	case FKV_PUT_OPEN:
+		put->lost = true;
+		fkv_timer_clear(&o->timers, &put->op.timer);
+		expire(o, put, out);
+		break;
+	case FKV_PUT_COPYING:
+	case FKV_PUT_PUSHING:
+	case FKV_PUT_EXPIRED:
+		put->lost = true;
+		break;
+	case FKV_PUT_DONE:
+		fail(o, put, -ETIMEDOUT, FKV_UNKNOWN_TEXT, out);
+		break;
+	}
+}
+
+void fkv_put_resume(struct fkv_owner *o, struct fkv_put *put,
+		    struct fkv_out *out)
+{
+	if (put->state != FKV_PUT_PLANNING)
+		return;
+	if (put->item)
+		send_start(put, out);
+	else
+		put_free(o, put);
 }
 
 /* The connection is closed: the client cannot write any more. */
@@ -383,6 +526,7 @@ void fkv_put_client_gone(struct fkv_owner *o, struct fkv_put *put,
 		end_expired(o, put, out);
 		break;
 	case FKV_PUT_COPYING:
+	case FKV_PUT_PUSHING:
 		put->aborted = true;
 		leave_client(o, put);
 		break;

@@ -422,17 +422,24 @@ void fkv_ring_drop(struct fkv_ring *r, struct fkv_ring_entry *e)
 	kill_entry(r, e);
 }
 
+uint64_t fkv_ring_tail(const struct fkv_ring *r, uint32_t shard)
+{
+	const struct shard *s = &r->shard[shard];
+	const struct fkv_ring_entry *e = TAILQ_FIRST(&s->order);
+
+	/* of a device that is off nothing is there, whatever still writes */
+	return e && !r->device[s->device].off ? e->seq : s->next_seq;
+}
+
 bool fkv_ring_tail_moved(struct fkv_ring *r, uint32_t shard,
 			 uint64_t *ret_seq)
 {
 	struct shard *s = &r->shard[shard];
-	struct fkv_ring_entry *e = TAILQ_FIRST(&s->order);
 
 	if (!s->moved)
 		return false;
 	s->moved = false;
-	/* of a device that is off nothing is there, whatever still writes */
-	*ret_seq = e && !r->device[s->device].off ? e->seq : s->next_seq;
+	*ret_seq = fkv_ring_tail(r, shard);
 	return true;
 }
 

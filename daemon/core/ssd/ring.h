@@ -118,6 +118,8 @@ void fkv_ring_drop(struct fkv_ring *r, struct fkv_ring_entry *e);
 bool fkv_ring_tail_moved(struct fkv_ring *r, uint32_t shard,
 			 uint64_t *ret_seq);
 
+uint64_t fkv_ring_tail(const struct fkv_ring *r, uint32_t shard);
+
 /* All entries of a device are gone; on again: empty. -EBUSY: not quiet yet. */
 void fkv_ring_device_off(struct fkv_ring *r, uint32_t device);
 int fkv_ring_device_on(struct fkv_ring *r, uint32_t device);

@@ -3,4 +3,4 @@
 # file: daemon/core/master/change.c
 # breaks: (3)
 # seeds: 500
-s/return op->route->put_id ? -EEXIST : 0;/return 0;/
+s/return fkv_route_present(m, op->route) ? -EEXIST : 0;/return 0;/

@@ -3,4 +3,4 @@
 # file: daemon/core/master/ops.c
 # breaks: (2) (4) (!)
 # seeds: 100
-s/if (x->refs || x->cause != FKV_CAUSE_HELD)/if (x->cause != FKV_CAUSE_HELD)/
+s/if (x->refs || x->pulls || x->cause/if (x->pulls || x->cause/

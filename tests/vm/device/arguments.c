@@ -558,7 +558,7 @@ static void random_arguments_change_nothing(void)
 {
 	struct fluxonkv_counts was;
 	u64 seed = 1;
-	u32 n = full_run() ? 1000000 : 20000;
+	u32 n = full_run() ? 300000 : 20000;
 
 	start();
 	was = owner_counts(&owner);

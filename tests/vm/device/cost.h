@@ -22,6 +22,12 @@ static inline u64 cost_median(u64 *ns)
 	return ns[COST_ROUNDS / 2];
 }
 
+static inline u64 cost_least(u64 *ns)
+{
+	cost_median(ns);
+	return ns[0];
+}
+
 /* Figures as hundredths: 3.00 is 300. */
 static inline void cost_hold(const char *what, u64 cost, u64 unit, u64 limit)
 {

@@ -173,7 +173,7 @@ static void killed_client_leaves_nothing(void)
 
 static void client_is_killed_amid_puts(void)
 {
-	u32 rounds = full_run() ? 200 : 20;
+	u32 rounds = full_run() ? 100 : 20;
 
 	owner_begin();
 	for (u32 i = 0; i < rounds; i++) {
@@ -482,7 +482,7 @@ static void read_into_the_map(int fd)
 
 static void owner_dies_amid_direct_reads(void)
 {
-	const u32 rounds = full_run() ? 50 : 5;
+	const u32 rounds = full_run() ? 30 : 5;
 	const char *name = getenv("DIRECT");
 	struct fluxonkv_result res;
 	int fd = name ? open(name, O_RDONLY | O_DIRECT | O_CLOEXEC) : -1;

@@ -4,6 +4,8 @@
  *
  * loads MODULE.ko: the module is not loaded before, nor after.
  */
+#include <sched.h>
+
 #include "common.h"
 
 #define NAME	"loads"
@@ -42,8 +44,21 @@ static void unload_soon(void)
 	EQ(err, 0);
 }
 
-/* All of an instance's calls, in a process that ends with it. */
-static void traffic(void)
+static void stay_on_one_cpu(void)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+/*
+ * All of an instance's calls, in a process that ends with it. In an emulated
+ * guest to wake another CPU costs as much as some hundred calls: only some
+ * rounds have it.
+ */
+static void traffic(bool one_cpu)
 {
 	static u8 from[SLOT];
 	struct fluxonkv_result res;
@@ -54,6 +69,8 @@ static void traffic(void)
 		EQ(reap(pid), 0);
 		return;
 	}
+	if (one_cpu)
+		stay_on_one_cpu();
 	owner_start(&owner, NAME, SEGMENT);
 	owner_serve(&owner);
 	client_start(&c, NAME);
@@ -106,7 +123,7 @@ static u64 free_memory(void)
 static void it_loads_and_unloads(void)
 {
 	u32 rounds = full_run() ? 500 : 20, warm = rounds / 4;
-	u64 kernel = 0, before = 0;
+	u64 kernel = 0, before = 0, began = now_ns();
 
 	for (u32 i = 0; i < rounds; i++) {
 		if (i == warm) {
@@ -115,14 +132,16 @@ static void it_loads_and_unloads(void)
 		}
 		EQ(load(""), 0);
 		EQ(load(""), -EEXIST);
-		traffic();
+		traffic(i % 8);
 		EQ(pinned(), 0);
 		unload_soon();
 	}
 	sleep_ms(500);
+	printf("    %u times, %llu s\n", rounds,
+	       (now_ns() - began) / SEC_NS);
 	printf("    kernel memory: %lu KiB, then %lu; available: %lu, %lu\n",
 	       kernel, kernel_memory(), before, free_memory());
-	CHECK(kernel_memory() < kernel + 4096);
+	CHECK(kernel_memory() < kernel + 2048);
 	CHECK(free_memory() + 16384 > before);
 }
 

@@ -344,7 +344,7 @@ static void *dump_all_the_time(void *arg)
 /* While clients with holders come and go. */
 static void dumps_and_ends_do_not_meet(void)
 {
-	u64 end = now_ns() + (full_run() ? 120 : 4) * SEC_NS;
+	u64 end = now_ns() + (full_run() ? 20 : 4) * SEC_NS;
 	struct fluxonkv_result res;
 	struct client c, first;
 	pthread_t t;

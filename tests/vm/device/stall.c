@@ -3,6 +3,7 @@
  * stall.c - copies that stop in the middle, on a page that does not come
  */
 #include <linux/userfaultfd.h>
+#include <sched.h>
 
 #include "common.h"
 
@@ -404,6 +405,69 @@ static void caller_times_out_while_its_answer_stalls(void)
 	pthread_join(t, NULL);
 }
 
+/* ---- at the same time as the client's end ---- */
+
+static u64 to_shut;
+static int shut_said;
+
+/* Takes a put, sometimes a little later, and leaves 0 when it has said so. */
+static void *shut_all_the_time(void *arg)
+{
+	u64 seed = 5, put;
+
+	(void)arg;
+	for (;;) {
+		put = __atomic_load_n(&to_shut, __ATOMIC_ACQUIRE);
+		if (put == ~0ULL)
+			return NULL;
+		if (!put) {
+			sched_yield();
+			continue;
+		}
+		for (u64 n = random_next(&seed) % 20000; n; n--)
+			__asm__ volatile("");
+		shut_said = owner_shut(&owner, client.id, put);
+		__atomic_store_n(&to_shut, 0, __ATOMIC_RELEASE);
+	}
+}
+
+/* The client's end of put @put: what the daemon and the client were told. */
+static bool shut_won(u64 put)
+{
+	int err;
+
+	__atomic_store_n(&to_shut, put, __ATOMIC_RELEASE);
+	err = put_commit(&client, put);
+	while (__atomic_load_n(&to_shut, __ATOMIC_ACQUIRE))
+		sched_yield();
+	if (shut_said)
+		EQ(shut_said, -ENOENT);
+	EQ(err, shut_said ? 0 : -ETIMEDOUT);
+	return !shut_said;
+}
+
+/* Told that SHUT follows, the daemon is asked no commit any more. */
+static void shut_and_commit_do_not_cross(void)
+{
+	const u32 rounds = full_run() ? 10000 : 1000;
+	struct fluxonkv_result put;
+	pthread_t t;
+	u32 won = 0;
+
+	start();
+	CHECK(!pthread_create(&t, NULL, shut_all_the_time, NULL));
+	for (u32 i = 0; i < rounds; i++) {
+		EQ(put_begin(&client, "both", PAGE, &put), 0);
+		client.win[put.offset] = 1;
+		won += shut_won(put.id);
+	}
+	__atomic_store_n(&to_shut, ~0ULL, __ATOMIC_RELEASE);
+	pthread_join(t, NULL);
+	printf("    %u of %u were shut\n", won, rounds);
+	CHECK(won && won < rounds);
+	EQ(owner_counts(&owner).overlaps, 0);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
@@ -416,6 +480,7 @@ int main(int argc, char **argv)
 		TEST(killed_reader_leaves_no_holder),
 		TEST(stalled_owner_holds_up_no_exit),
 		TEST(caller_times_out_while_its_answer_stalls),
+		LONG_TEST(shut_and_commit_do_not_cross, 300),
 	};
 
 	return TESTS_RUN(tests, argc, argv);

@@ -212,7 +212,7 @@ static void everything_at_random(void)
 		CHECK(!pthread_create(&w[i].thread, NULL, work, &w[i]));
 	}
 	CHECK(!pthread_create(&t, NULL, moves, NULL));
-	sleep_ms(full_run() ? 600000 : 8000);
+	sleep_ms(full_run() ? 60000 : 8000);
 	stop = true;
 	for (u32 i = 0; i < WORKERS; i++) {
 		pthread_join(w[i].thread, NULL);
