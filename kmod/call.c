@@ -11,6 +11,7 @@
 
 #define SPARE_MIN	2000
 #define SPARE_MAX	(64u << 10)
+#define TOLD		1	/* that is 0, and call_out() is done */
 
 int fkv_work_parts(struct fkv_work *w)
 {
@@ -53,6 +54,22 @@ static int known_call(struct fkv_work *w)
 	}
 }
 
+/* Only what is told: the rest is as it was. */
+static int call_out(struct fluxonkv_call __user *user,
+		    const struct fluxonkv_call *c)
+{
+	might_fault();
+	if (!user_write_access_begin(user, sizeof(*user)))
+		return -EFAULT;
+	unsafe_put_user(c->reply_size, &user->reply_size, fault);
+	unsafe_put_user(c->released, &user->released, fault);
+	user_write_access_end();
+	return 0;
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
 static long copy_out(struct fkv_work *w)
 {
 	const struct fkv_request *asked = w->asked;
@@ -73,7 +90,7 @@ static long copy_out(struct fkv_work *w)
 	    (text && copy_to_user(to + n, asked->reply, text)))
 		return -EFAULT;
 	arg->reply_size = n + text;
-	return 0;
+	return call_out(w->user, arg);
 }
 
 static long run(struct fkv_work *w)
@@ -87,7 +104,7 @@ static long run(struct fkv_work *w)
 	}
 	fkv_work_drop(w);
 	fkv_ask_done(w);
-	return err;
+	return err ? err : TOLD;
 }
 
 /* @results: memory for one for each item that may fit the body. */
@@ -149,21 +166,19 @@ static long call_opaque(struct fkv_work *w, void *body)
 	return err;
 }
 
-static long call_body(struct fkv_session *s, struct fluxonkv_call *arg,
-		      void *body, void *results)
+static long call_body(struct fkv_work *w, void *body, void *results)
 {
-	struct fkv_work w;
+	struct fluxonkv_call *arg = w->arg;
 	int err;
 
 	if (!fkv_bytes_in(body, u64_to_user_ptr(arg->body), arg->body_size))
 		return -EFAULT;
-	w = (struct fkv_work){ .s = s, .arg = arg };
-	err = fkv_body_open(body, arg->body_size, &w.req, &w.items);
+	err = fkv_body_open(body, arg->body_size, &w->req, &w->items);
 	if (err)
 		return err;
-	if (!fkv_op_known(w.req.op))
-		return call_opaque(&w, body);
-	return call_known(&w, results);
+	if (!fkv_op_known(w->req.op))
+		return call_opaque(w, body);
+	return call_known(w, results);
 }
 
 /* Memory of @size bytes, which the session may have kept. */
@@ -202,16 +217,14 @@ static noinline int release_ids(struct fkv_session *s, struct fluxonkv_call *arg
 	return 0;
 }
 
-long fkv_call(struct fkv_session *s, struct fluxonkv_call *arg)
+static long call(struct fkv_session *s, struct fluxonkv_call *arg,
+		 struct fluxonkv_call __user *user)
 {
+	struct fkv_work w = { .s = s, .arg = arg, .user = user };
 	size_t body = ALIGN(arg->body_size, 8), results;
 	struct fkv_spare *spare;
-	long ret = 0;
+	long ret;
 
-	if (arg->nr_release)
-		ret = release_ids(s, arg);
-	if (ret)
-		return ret;
 	if (!arg->body)
 		return arg->body_size ? -EINVAL : 0;
 	if (arg->body_size > FLUXONKV_FRAME_MAX)
@@ -222,7 +235,23 @@ long fkv_call(struct fkv_session *s, struct fluxonkv_call *arg)
 	spare = spare_get(s, body + results);
 	if (!spare)
 		return -ENOMEM;
-	ret = call_body(s, arg, spare->data, (u8 *)spare->data + body);
+	ret = call_body(&w, spare->data, (u8 *)spare->data + body);
 	spare_put(s, spare);
 	return ret;
+}
+
+long fkv_call(struct fkv_session *s, struct fluxonkv_call *arg,
+	      struct fluxonkv_call __user *user)
+{
+	long ret = 0;
+	int err;
+
+	if (arg->nr_release)
+		ret = release_ids(s, arg);
+	if (!ret)
+		ret = call(s, arg, user);
+	if (ret == TOLD)
+		return 0;
+	err = call_out(user, arg);
+	return ret ? ret : err;
 }

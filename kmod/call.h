@@ -22,6 +22,7 @@ struct fkv_part {
 struct fkv_work {
 	struct fkv_session *s;
 	struct fluxonkv_call *arg;
+	struct fluxonkv_call __user *user;	/* which it is a copy of */
 	struct fluxonkv_req req;
 	struct fkv_cursor items;	/* from the first */
 	struct fluxonkv_rep *rep;	/* the results follow it */

@@ -258,25 +258,9 @@ static int call_in(struct fluxonkv_call *c, const void __user *arg)
 		fkv_struct_in(c, sizeof(*c), sizeof(*c), arg);
 }
 
-/* Only what is told: the rest is as it was. */
-static int call_out(struct fluxonkv_call __user *arg,
-		    const struct fluxonkv_call *c)
-{
-	if (!user_write_access_begin(arg, sizeof(*arg)))
-		return -EFAULT;
-	unsafe_put_user(c->reply_size, &arg->reply_size, fault);
-	unsafe_put_user(c->released, &arg->released, fault);
-	user_write_access_end();
-	return 0;
-fault:
-	user_write_access_end();
-	return -EFAULT;
-}
-
 static long ioctl_call(struct fkv_session *s, void __user *arg)
 {
 	struct fluxonkv_call c;
-	long ret;
 	int err;
 
 	if (!smp_load_acquire(&s->inst))
@@ -288,9 +272,7 @@ static long ioctl_call(struct fkv_session *s, void __user *arg)
 		return -EINVAL;
 	c.reply_size = 0;
 	c.released = 0;
-	ret = fkv_call(s, &c);
-	err = call_out(arg, &c);
-	return ret ? ret : err;
+	return fkv_call(s, &c, arg);
 }
 
 static long session_ioctl(struct file *file, unsigned int cmd,

@@ -212,12 +212,18 @@ int fkv_hits(struct fkv_work *w)
 {
 	struct fkv_cursor c = w->items;
 	u32 i = 0, nr = w->req.nr;
+	bool full = false;
 	int err = 0;
 
 	while (i < nr && !err) {
-		err = hold_some(w, &c, &i, min_t(u32, nr, i + AT_ONCE));
-		if (!err && i < nr && !READ_ONCE(w->s->holders.free) &&
-		    fkv_holders_grow(&w->s->holders)) {
+		u32 to = min_t(u32, nr, i + AT_ONCE);
+
+		err = hold_some(w, &c, &i, to);
+		if (err || i == to)
+			continue;
+		/* to ask for memory may take long: once for all of them */
+		full = full || fkv_holders_grow(&w->s->holders);
+		if (full) {
 			err = no_room(w, &c, i);
 			i += !err;
 		}

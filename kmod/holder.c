@@ -5,20 +5,24 @@
  * Holders are slots of a table of the session's, in blocks that never move. An
  * id is a slot and how often it was used, so that an old id is no holder.
  */
+#include <linux/nospec.h>
+
 #include "internal.h"
 #include "trace.h"
 
 #define BLOCKS_MAX	(1u << 17)
 #define BATCH		32
 
+/* Never more than the cap, also for a moment: others would be refused. */
 static bool charge(atomic64_t *pinned, u64 cap, u64 bytes)
 {
-	u64 now = atomic64_add_return(bytes, pinned);
+	s64 now = atomic64_read(pinned);
 
-	if (!cap || now <= cap)
-		return true;
-	atomic64_sub(bytes, pinned);
-	return false;
+	do {
+		if (cap && now + bytes > cap)
+			return false;
+	} while (!atomic64_try_cmpxchg(pinned, &now, now + bytes));
+	return true;
 }
 
 bool fkv_charge(struct fkv_session *s, u64 bytes)
@@ -137,12 +141,13 @@ u32 fkv_holder_add(struct fkv_session *s, const struct fkv_new_holder *new,
 bool fkv_holder_give_back(struct fkv_holders *t, u64 id,
 			  struct fkv_holder *ret)
 {
-	u32 at = (u32)id;
+	u32 at = (u32)id, end = t->nr_blocks * FKV_HOLDER_BLOCK;
 	struct fkv_holder *h;
 
-	if (!at || at > t->nr_blocks * FKV_HOLDER_BLOCK)
+	if (!at || at > end)
 		return false;
-	h = fkv_holder_slot(t, at - 1);
+	/* the id is what a client says: no load beyond, also by speculation */
+	h = fkv_holder_slot(t, array_index_nospec(at - 1, end));
 	if (!h->entry || h->uses != id >> 32)
 		return false;
 	*ret = *h;

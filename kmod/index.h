@@ -31,12 +31,20 @@ static __always_inline u32 fkv_hash(const struct fkv_instance *inst,
 {
 	const u64 *m = inst->hash_key;
 	u64 h = m[0] + m[1] * len;
+	u32 ret;
 
 	for (u32 i = 0; i < (len + 7) / 8; i++) {
 		m += 2;
 		h += (m[0] + (u32)key[i]) * (m[1] + (key[i] >> 32));
 	}
-	return h >> 32;
+	/*
+	 * Keys that count have hashes in steps, many of which may be a multiple
+	 * of the table's size. x(2x + 1) (Rivest et al., RC6, 1998) and x ^
+	 * x >> 16 are permutations: what was not equal is not, nor a step.
+	 */
+	ret = h >> 32;
+	ret *= 2 * ret + 1;
+	return ret ^ ret >> 16;
 }
 
 static __always_inline u32 fkv_hash_probe(const void *data, u32 len, u32 seed)

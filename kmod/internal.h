@@ -8,9 +8,11 @@
  * that a session may still write to.
  *
  * Locks, outermost first: queue->recv_lock, session->attach, instances mutex,
- * instance->index_lock, instance->sessions_lock, mmap_lock, session->window, segment->lock,
- * queue->lock, xarrays' locks, rhashtable's buckets. Of these only recv_lock,
- * which no fault handler takes, is held across a copy to user space.
+ * instance->index_lock, instance->sessions_lock, mmap_lock, session->window,
+ * segment->lock, queue->lock, holders->lock and the xarrays' locks, of which one
+ * at a time, rhashtable's buckets. holders->lock is also taken inside
+ * rcu_read_lock(), by hits; nothing is taken under it. Of all these only
+ * recv_lock, which no fault handler takes, is held across a copy to user space.
  */
 #ifndef FKV_KMOD_INTERNAL_H
 #define FKV_KMOD_INTERNAL_H
@@ -511,7 +513,9 @@ int fkv_session_mmap(struct file *file, struct vm_area_struct *vma);
 
 /* ---- calls ---- */
 
-long fkv_call(struct fkv_session *s, struct fluxonkv_call *arg);
+/* @arg is a copy of @user, which is told what came of it. */
+long fkv_call(struct fkv_session *s, struct fluxonkv_call *arg,
+	      struct fluxonkv_call __user *user);
 long fkv_reply(struct fkv_instance *inst, struct fluxonkv_answer *answer);
 
 extern const struct file_operations fkv_owner_fops;

@@ -4,7 +4,7 @@
  *
  * A call of a few words costs more by its copies' calls and checks of objects
  * than by the copies. Sizes are multiples of 8; who has more than that, or much,
- * takes copy_from_user() and copy_to_user().
+ * or an address that is none, takes copy_from_user() and copy_to_user().
  */
 #ifndef FKV_KMOD_USER_H
 #define FKV_KMOD_USER_H
@@ -18,6 +18,7 @@ static __always_inline bool fkv_words_in(u64 *to, const void __user *from,
 {
 	const u64 __user *at = from;
 
+	might_fault();
 	if (!user_read_access_begin(from, size))
 		return false;
 	for (size_t i = 0; i < size / 8; i++)
@@ -34,6 +35,7 @@ static __always_inline bool fkv_words_out(void __user *to, const u64 *from,
 {
 	u64 __user *at = to;
 
+	might_fault();
 	if (!user_write_access_begin(to, size))
 		return false;
 	for (size_t i = 0; i < size / 8; i++)
@@ -45,11 +47,17 @@ fault:
 	return false;
 }
 
+/* Not all processors load words from any address. */
+static __always_inline bool fkv_words(const void __user *at, size_t size)
+{
+	return size <= FKV_WORDS_MAX && !(((unsigned long)at | size) % 8);
+}
+
 /* Bytes of any number; false: a fault. */
 static __always_inline bool fkv_bytes_in(void *to, const void __user *from,
 					 size_t size)
 {
-	if (size <= FKV_WORDS_MAX && !(size % 8))
+	if (fkv_words(from, size))
 		return fkv_words_in(to, from, size);
 	return !copy_from_user(to, from, size);
 }
@@ -57,7 +65,7 @@ static __always_inline bool fkv_bytes_in(void *to, const void __user *from,
 static __always_inline bool fkv_bytes_out(void __user *to, const void *from,
 					  size_t size)
 {
-	if (size <= FKV_WORDS_MAX && !(size % 8))
+	if (fkv_words(to, size))
 		return fkv_words_out(to, from, size);
 	return !copy_to_user(to, from, size);
 }

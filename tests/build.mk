@@ -32,8 +32,9 @@ $(O)/tests/unit/test_ctl_%: $(O)/tests/unit/test_ctl_%.o \
 
 # kmod's pure files, in user space: tests/kmod/shim has what they include.
 KMOD_SHIM := -Itests/kmod/shim
-KMOD_SRC := $(addprefix kmod/,extent.c body.c holder.c index.c) \
-	tests/kmod/fake.c tests/kmod/shim/shim.c
+KMOD_SRC := $(addprefix kmod/,extent.c body.c holder.c index.c hit.c \
+	call_get.c) \
+	tests/kmod/fake.c tests/kmod/gets.c tests/kmod/shim/shim.c
 
 # In the kernel's style: callbacks without all arguments, mixed signs.
 $(O)/kmod/%.o: BASE_CFLAGS += $(KMOD_SHIM) -Wno-unused-parameter \

@@ -80,6 +80,33 @@ START_TEST(sessions_of_a_user_share_its_cap)
 }
 END_TEST
 
+static void *asks_too_much(void *arg)
+{
+	while (!READ_ONCE(*(bool *)arg))
+		shim_assert(!fkv_charge(session(1), 5 * PAGE_SIZE));
+	return NULL;
+}
+
+/* H4: not even while it is refused */
+START_TEST(refused_charge_takes_no_room_of_others)
+{
+	bool stop = false;
+	pthread_t t;
+
+	f.inst.uid_cap = 5 * PAGE_SIZE;
+	ck_assert(fkv_charge(session(0), PAGE_SIZE));
+	pthread_create(&t, NULL, asks_too_much, &stop);
+	for (u32 i = 0; i < 100 * ROUNDS; i++) {
+		ck_assert(fkv_charge(session(0), PAGE_SIZE));
+		fkv_uncharge(session(0), PAGE_SIZE);
+	}
+	WRITE_ONCE(stop, true);
+	pthread_join(t, NULL);
+	fkv_uncharge(session(0), PAGE_SIZE);
+	ck_assert_int_eq(f.uid.pinned.counter, 0);
+}
+END_TEST
+
 /* H4 */
 START_TEST(charge_is_given_back_when_the_holder_ends)
 {
@@ -465,6 +492,7 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, charge_over_the_cap_changes_nothing);
 	tcase_add_test(tc, sessions_of_a_user_share_its_cap);
+	tcase_add_test(tc, refused_charge_takes_no_room_of_others);
 	tcase_add_test(tc, charge_is_given_back_when_the_holder_ends);
 	tcase_add_test(tc, id_of_an_ended_holder_is_no_holder);
 	tcase_add_test(tc, id_that_never_was_is_no_holder);

@@ -83,6 +83,39 @@ START_TEST(keys_of_one_hash_are_told_apart)
 }
 END_TEST
 
+#define BUCKETS		4096u
+
+static u32 longest_bucket(const struct fkv_instance *inst, u32 shift)
+{
+	static u16 chains[BUCKETS];
+	u32 longest = 0;
+
+	memset(chains, 0, sizeof(chains));
+	for (u32 i = 0; i < BUCKETS / 4 * 3; i++) {
+		u64 key = (u64)i << shift;
+		u32 at = fkv_hash(inst, &key, 8) % BUCKETS;
+
+		longest = max(longest, ++chains[at]);
+	}
+	return longest;
+}
+
+/*
+ * The table takes a bucket of more than 16 for an attack and builds another
+ * table, in vain. Of 2,000 secrets ten would have that with keys that count.
+ */
+START_TEST(keys_that_count_spread_over_the_table)
+{
+	u64 state = 5;
+
+	for (u32 i = 0; i < 2000; i++) {
+		for (u32 k = 0; k < 4; k++)
+			f.inst.hash_key[k] = fake_random(&state);
+		ck_assert_uint_le(longest_bucket(&f.inst, i % 2 * 32), 16);
+	}
+}
+END_TEST
+
 /* K6 */
 START_TEST(second_version_of_a_key_is_refused)
 {
@@ -571,6 +604,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, published_version_is_found_with_what_was_said);
 	tcase_add_test(tc, keys_of_one_hash_are_told_apart);
+	tcase_add_test(tc, keys_that_count_spread_over_the_table);
 	tcase_add_test(tc, second_version_of_a_key_is_refused);
 	tcase_add_test(tc, version_over_a_live_extent_is_refused);
 	tcase_add_test(tc, extent_outside_the_segment_is_invalid);

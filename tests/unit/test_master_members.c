@@ -574,6 +574,27 @@ START_TEST(suspect_is_no_source_while_another_has_the_value)
 }
 END_TEST
 
+/* F3: one that cannot reach the source says nothing of who can */
+START_TEST(source_that_one_cannot_reach_is_tried_for_others)
+{
+	uint64_t op = 1;
+
+	put(0, 1, "k");
+	for (; op <= FKV_SUSPECT_MAX; op++) {
+		get(1, op, "k", 0);
+		revoke(1, op, false, true);
+	}
+	get(1, op, "k", -EIO);
+	get(2, 1, "k", 0);
+	got(2, 1);
+	/* which the first can reach */
+	ck_assert_uint_eq(get(1, op + 1, "k", 0).incarnation, 102);
+	revoke(1, op + 1, false, true);
+	/* nobody has it who is not suspect, and one that may be tried */
+	get(2, 2, "k", 0);
+}
+END_TEST
+
 /* K6f: who did not run expires nobody */
 START_TEST(master_that_stood_still_expires_nobody)
 {
@@ -711,6 +732,7 @@ int main(void)
 	tcase_add_test(tc, op_that_two_heartbeats_do_not_list_is_released);
 	tcase_add_test(tc, silent_source_is_suspect_and_a_bad_copy_is_dropped);
 	tcase_add_test(tc, suspect_is_no_source_while_another_has_the_value);
+	tcase_add_test(tc, source_that_one_cannot_reach_is_tried_for_others);
 	tcase_add_test(tc, master_that_stood_still_expires_nobody);
 	tcase_add_test(tc, late_answer_for_a_dead_requester_is_void);
 	tcase_add_test(tc, tail_of_one_owner_drops_nothing_of_another);

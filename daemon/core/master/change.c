@@ -428,7 +428,7 @@ void fkv_master_put_done(struct fkv_master *m, struct fkv_msg *msg,
 	/* it could not be pushed: what it was staged in is its replica */
 	if (msg->res && op->remote) {
 		if (msg->suspect)
-			fkv_member_failed(m, op->peer);
+			fkv_member_failed(m, op->peer, op->member);
 		fence(m, op, out);
 		to_here(op);
 	}

@@ -63,14 +63,14 @@ bool fkv_master_get_answer(struct fkv_master *m, struct fkv_mop *op,
 }
 
 /* Is @mb one to read from? Suspects only when nothing else is left. */
-static bool usable(const struct fkv_master *m, const struct fkv_member *mb,
-		   bool suspects)
+static bool usable(const struct fkv_master *m, const struct fkv_mop *op,
+		   const struct fkv_member *mb, bool suspects)
 {
 	if (!fkv_member_live(mb))
 		return false;
 	if (mb->suspect_ns <= m->now_ns)
 		return !suspects;
-	return suspects && mb->failures < FKV_SUSPECT_MAX;
+	return suspects && !fkv_member_is_lost_to(mb, op->member);
 }
 
 /* The memory replica that fewest others read. */
@@ -80,7 +80,7 @@ static bool from_memory(struct fkv_master *m, const struct fkv_route *r,
 	struct fkv_extent *best = NULL;
 
 	for (struct fkv_extent *x = r->memory; x; x = x->next)
-		if (usable(m, fkv_member_of(x), suspects) &&
+		if (usable(m, op, fkv_member_of(x), suspects) &&
 		    (!best || x->pulls < best->pulls))
 			best = x;
 	if (!best)
@@ -100,7 +100,7 @@ static bool from_ssd(struct fkv_master *m, const struct fkv_route *r,
 	for (struct fkv_ssd *d = r->ssd; d; d = d->next) {
 		struct fkv_member *mb = m->member[d->member];
 
-		if (mb == op->member || !usable(m, mb, suspects))
+		if (mb == op->member || !usable(m, op, mb, suspects))
 			continue;
 		op->source = FLUXONKV_SOURCE_SSD_REMOTE;
 		op->peer = mb;
@@ -244,7 +244,7 @@ void fkv_master_get_done(struct fkv_master *m, struct fkv_msg *msg,
 	x->refs++;
 	x->read = true;
 	if (op->peer)
-		fkv_member_worked(op->peer);
+		fkv_member_worked(op->peer, op->member);
 	r = fkv_route_find(m, op->key);
 	ans->drop = !r || r->put_id != op->put_id;
 	if (!ans->drop)
@@ -291,7 +291,7 @@ void fkv_master_get_revoke(struct fkv_master *m, struct fkv_msg *msg)
 	m->stats.revokes++;
 	fkv_master_detach(m, op->extent);
 	if (msg->suspect && op->peer)
-		fkv_member_failed(m, op->peer);
+		fkv_member_failed(m, op->peer, op->member);
 	if (msg->drop)
 		drop_source(m, op);
 	fkv_mop_free(m, op);

@@ -118,6 +118,8 @@ struct fkv_member {
 	uint64_t until_ns;		/* LIVE: its lease; TOMBED: kept so long */
 	uint64_t suspect_ns;		/* until then others are preferred (F3) */
 	uint32_t failures;		/* in a row */
+	uint64_t failed_by[FKV_OWNERS_MAX / 64];	/* members, while
+					   suspect: others may reach it */
 	uint64_t keys;			/* replicas of any kind */
 	struct fkv_mops ops;
 	struct fkv_cluster_range *busy;	/* of the registration that comes in */
@@ -184,8 +186,13 @@ struct fkv_member *fkv_member_at(const struct fkv_master *m, uint32_t peer);
 struct fkv_msg *fkv_member_send(struct fkv_member *mb, struct fkv_out *out,
 				enum fkv_msg_type type);
 /* Others are preferred for a while; or it works after all (F3, G6). */
-void fkv_member_failed(struct fkv_master *m, struct fkv_member *mb);
-void fkv_member_worked(struct fkv_member *mb);
+/* A transfer with @mb has failed, or gone well, that @by asked for. */
+void fkv_member_failed(struct fkv_master *m, struct fkv_member *mb,
+		       const struct fkv_member *by);
+void fkv_member_worked(struct fkv_member *mb, const struct fkv_member *by);
+/* Not to be tried by @by, not even when nothing else is left. */
+bool fkv_member_is_lost_to(const struct fkv_member *mb,
+			   const struct fkv_member *by);
 /* The time is @now_ns; it may have stood still for this process (K6f). */
 void fkv_members_ran(struct fkv_master *m, uint64_t now_ns);
 void fkv_members_tick(struct fkv_master *m, struct fkv_out *out);

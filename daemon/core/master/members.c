@@ -68,6 +68,7 @@ void fkv_member_live_now(struct fkv_master *m, struct fkv_member *mb,
 	mb->serial = m->next_serial++;
 	mb->suspect_ns = 0;
 	mb->failures = 0;
+	memset(mb->failed_by, 0, sizeof(mb->failed_by));
 	m->tombed--;
 	m->leased += until_ns != FKV_NEVER;
 }
@@ -96,17 +97,40 @@ struct fkv_msg *fkv_member_send(struct fkv_member *mb, struct fkv_out *out,
 	return msg;
 }
 
-void fkv_member_failed(struct fkv_master *m, struct fkv_member *mb)
+static uint64_t bit_of(const struct fkv_member *by)
 {
+	return 1ULL << by->index % 64;
+}
+
+void fkv_member_failed(struct fkv_master *m, struct fkv_member *mb,
+		       const struct fkv_member *by)
+{
+	if (mb->suspect_ns <= m->now_ns)
+		memset(mb->failed_by, 0, sizeof(mb->failed_by));
+	mb->failed_by[by->index / 64] |= bit_of(by);
 	mb->failures++;
 	mb->suspect_ns = m->now_ns + FKV_SUSPECT_NS;
 	m->stats.suspected++;
 }
 
-void fkv_member_worked(struct fkv_member *mb)
+void fkv_member_worked(struct fkv_member *mb, const struct fkv_member *by)
 {
+	uint64_t others = 0;
+
+	mb->failed_by[by->index / 64] &= ~bit_of(by);
+	for (size_t i = 0; i < FKV_ARRAY_SIZE(mb->failed_by); i++)
+		others |= mb->failed_by[i];
+	if (others)
+		return;
 	mb->failures = 0;
 	mb->suspect_ns = 0;
+}
+
+bool fkv_member_is_lost_to(const struct fkv_member *mb,
+			   const struct fkv_member *by)
+{
+	return mb->failures >= FKV_SUSPECT_MAX &&
+	       mb->failed_by[by->index / 64] & bit_of(by);
 }
 
 static void tell_member(uint32_t to, const struct fkv_member *of, bool gone,

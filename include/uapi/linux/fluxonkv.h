@@ -204,10 +204,11 @@ struct fluxonkv_attach {
 
 /*
  * Returns 0 when the reply was written. EMSGSIZE: it takes more than
- * @reply_room bytes; @reply_size says how many. EFAULT in the middle of the
- * results of a GET: no holder of this call remains. The ids in the release
- * array, of 64 bits each, are released first; @released says how many were
- * holders of this file. ETIMEDOUT, EINTR: a put may still take effect.
+ * @reply_room bytes; @reply_size says how many. EFAULT, also where this struct
+ * cannot be written: no holder that a GET or PUT_COMMIT would have told of
+ * remains, and no put that PUT_BEGIN began. The ids in the release array, of 64
+ * bits each, are released first; @released says how many were holders of this
+ * file. ETIMEDOUT, EINTR: a put may still take effect.
  */
 struct fluxonkv_call {
 	__u32 size;

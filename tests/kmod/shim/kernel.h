@@ -2,7 +2,7 @@
 /*
  * kernel.h - the least of the kernel that kmod's pure files are compiled with
  *
- * Unit tests and a fuzz target build kmod/{extent,body,holder,index}.c as they
+ * Unit tests and a fuzz target build kmod's pure files (tests/build.mk) as they
  * are, in user space. Orders of atomic operations are the kernel's, so that the
  * thread sanitizer judges the same program. What may not be done while a
  * spinlock or rcu_read_lock() is held ends the process; memory is counted, and
@@ -35,6 +35,10 @@ typedef unsigned int gfp_t;
 #ifndef __always_inline
 #define __always_inline		inline __attribute__((__always_inline__))
 #endif
+#ifndef noinline
+#define noinline		__attribute__((__noinline__))
+#endif
+#define array_index_nospec(i, n) (i)
 #define container_of(p, type, member) \
 	((type *)((char *)(p) - offsetof(type, member)))
 #define struct_size(p, member, n) \
@@ -132,6 +136,17 @@ struct kref {
 #define atomic64_dec(a)		atomic64_sub(1, a)
 #define atomic64_add_return(n, a) \
 	__atomic_add_fetch(&(a)->counter, (long)(n), __ATOMIC_SEQ_CST)
+
+static inline bool atomic64_try_cmpxchg(atomic64_t *a, s64 *old, s64 to)
+{
+	long was = *old;
+	bool done = __atomic_compare_exchange_n(&a->counter, &was, (long)to,
+						false, __ATOMIC_SEQ_CST,
+						__ATOMIC_RELAXED);
+
+	*old = was;
+	return done;
+}
 
 static inline int atomic_cmpxchg(atomic_t *a, int old, int to)
 {
@@ -315,12 +330,23 @@ struct xarray {
 };
 
 extern u64 shim_now_ns;
+/* NULL: 0. */
+extern u64 (*shim_boottime)(void);
+/* Is somebody tracing? And what this thread has told him of holders. */
+extern bool shim_tracing;
+extern __thread unsigned long shim_holds_traced;
+void shim_traced(const char *event);
 
 void get_random_bytes(void *p, size_t n);
 
 static inline u64 ktime_get_coarse_ns(void)
 {
 	return READ_ONCE(shim_now_ns);
+}
+
+static inline u64 ktime_get_boottime_ns(void)
+{
+	return shim_boottime ? shim_boottime() : 0;
 }
 
 /* The first byte that is not @c, NULL: none. */

@@ -8,6 +8,9 @@ __thread int shim_atomic;
 __thread unsigned long shim_rescheds;
 bool (*shim_alloc_fail)(void);
 u64 shim_now_ns = 1000;
+u64 (*shim_boottime)(void);
+bool shim_tracing;
+__thread unsigned long shim_holds_traced;
 
 /* ---- memory ---- */
 
@@ -93,6 +96,14 @@ void shim_rcu_flush(void)
 void get_random_bytes(void *p, size_t n)
 {
 	memset(p, 0x5a, n);
+}
+
+/* ---- traces ---- */
+
+void shim_traced(const char *event)
+{
+	if (shim_tracing && !strcmp(event, "fluxonkv_hold"))
+		shim_holds_traced++;
 }
 
 /* ---- the table ---- */

@@ -111,7 +111,7 @@ static void choose(struct cs *s)
 		o->value_pages = 1 + (uint32_t)cs_random(s, o->pages / 3);
 		o->shards = cs_chance(s, 600) ?
 			1 + (uint32_t)cs_random(s, 3) : 0;
-		snprintf(o->name, sizeof(o->name), "o%u", i);
+		snprintf(o->name, sizeof(o->name), "o%u", i % 100);
 	}
 	for (uint32_t h = 0; h < CS_HOSTS; h++) {
 		s->host[h].first_ns = 1 + cs_random(s, 1ULL << 40);

@@ -289,6 +289,84 @@ static void held_version_is_told(void)
 	EQ(owner_evict(&owner, "a", 7), FLUXONKV_QUIET);
 }
 
+/* ---- where a call lies ---- */
+
+static u64 body[64], reply[64];
+
+static struct fluxonkv_call one_call(u16 op, const struct item *it)
+{
+	return (struct fluxonkv_call){
+		.size = sizeof(struct fluxonkv_call),
+		.body = (uintptr_t)body,
+		.body_size = body_build(body, op, it, 1, 30 * SEC_NS),
+		.reply = (uintptr_t)reply,
+		.reply_room = sizeof(reply),
+	};
+}
+
+static int call_in_read_only_memory(struct client *c, u16 op,
+				    const struct item *it)
+{
+	struct fluxonkv_call *at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int err;
+
+	CHECK(at != MAP_FAILED);
+	*at = one_call(op, it);
+	CHECK(!mprotect(at, PAGE, PROT_READ));
+	err = ask(c->fd, FLUXONKV_IOC_CALL, at);
+	CHECK(!munmap(at, PAGE));
+	return err;
+}
+
+/* U4: it got EFAULT, whatever is in the reply's memory. */
+static void call_that_cannot_be_told_is_taken_back(void)
+{
+	const struct item key = { .key = "a" };
+	const struct item put = { .key = "b", .len = PAGE };
+	struct client c;
+
+	start(&c);
+	EQ(owner_publish(&owner, "a", 0, PAGE, 7), 0);
+	EQ(call_in_read_only_memory(&c, FLUXONKV_OP_GET, &key), -EFAULT);
+	EQ(owner_counts(&owner).holders, 0);
+	EQ(owner_counts(&owner).held_bytes, 0);
+	EQ(owner_evict(&owner, "a", 7), FLUXONKV_QUIET);
+	EQ(call_in_read_only_memory(&c, FLUXONKV_OP_PUT_BEGIN, &put),
+	   -EFAULT);
+	EQ(owner_counts(&owner).open_puts, 0);
+	EQ(owner_heard_nr(&owner, FLUXONKV_MESSAGE_SHUT), 1);
+}
+
+/* Whole words are copied by words, where they lie as words do. */
+static void call_may_lie_at_any_address(void)
+{
+	const struct item key = { .key = "a" };
+	static u64 moved[64], back[64], id[2];
+	struct fluxonkv_result res;
+	struct fluxonkv_call call;
+	struct client c;
+
+	start(&c);
+	EQ(owner_publish(&owner, "a", 0, PAGE, 7), 0);
+	for (u32 i = 0; i < 8; i++) {
+		call = one_call(FLUXONKV_OP_GET, &key);
+		call.body = (uintptr_t)memcpy((u8 *)moved + i, body,
+					      call.body_size);
+		call.reply = (uintptr_t)back + (7 - i);
+		call.release = (uintptr_t)id + i;
+		call.nr_release = 1;
+		EQ(ask(c.fd, FLUXONKV_IOC_CALL, &call), 0);
+		EQ(call.released, i ? 1 : 0);
+		memcpy(&res, (u8 *)back + (7 - i) +
+		       sizeof(struct fluxonkv_rep), sizeof(res));
+		EQ(res.status, 0);
+		EQ(res.version, 7);
+		memcpy((u8 *)id + i + 1, &res.id, sizeof(res.id));
+		EQ(owner_counts(&owner).holders, 1);
+	}
+}
+
 static u32 hits(struct fluxonkv_hit *at, u32 nr)
 {
 	struct fluxonkv_array a = {
@@ -559,6 +637,8 @@ int main(int argc, char **argv)
 		TEST(retired_extent_is_free_when_quiet),
 		TEST(evict_spares_what_is_held),
 		TEST(held_version_is_told),
+		TEST(call_that_cannot_be_told_is_taken_back),
+		TEST(call_may_lie_at_any_address),
 		TEST(hits_are_told_once),
 		TEST(strict_hits_need_a_lease),
 		TEST(client_cap_counts_pages_of_holders_and_puts),

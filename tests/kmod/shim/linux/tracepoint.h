@@ -13,6 +13,12 @@
 	static __attribute__((noipa, unused))				\
 	void trace_##name(proto)					\
 	{								\
+		shim_traced(#name);					\
+	}								\
+	static __attribute__((unused))					\
+	bool trace_##name##_enabled(void)				\
+	{								\
+		return READ_ONCE(shim_tracing);				\
 	}
 #define DECLARE_EVENT_CLASS(name, ...)
 #define DEFINE_EVENT(of, name, proto, args) \
