@@ -75,11 +75,13 @@ static void count(struct counts *c)
 	char line[512];
 
 	memset(c, 0, sizeof(*c));
-	while (f && fgets(line, sizeof(line), f))
-		count_line(c, line);
-	if (!f)
+	if (f) {
+		while (fgets(line, sizeof(line), f))
+			count_line(c, line);
+		fclose(f);
+	} else {
 		test_skip("no CONFIG_LOCK_STAT");
-	fclose(f);
+	}
 }
 
 static u64 taken(const struct counts *c, const char *name)
