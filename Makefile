@@ -71,6 +71,13 @@ demo-vm:
 	$(Q)$(MAKE) --no-print-directory all $(O)/tests/e2e/story
 	$(Q)tests/vm/demo-vm $(O)
 
+# A master and three owners, each in a network namespace.
+.PHONY: demo-cluster
+demo-cluster:
+	@tests/tools/install-deps cluster
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)tests/e2e/demo-cluster $(O)
+
 # All processors build, unless make was told how many.
 check_make = $(MAKE) --no-print-directory \
 	$(if $(findstring jobserver,$(MAKEFLAGS)),,-j$$(nproc))
