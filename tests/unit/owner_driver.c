@@ -65,8 +65,8 @@ void owner_setup_cluster(void)
 		.cluster = true,
 		.name = "me",
 		.address = "h:1",
-		.segment_bytes = 1024 * PAGE,
-		.chunk_offset = 1024 * PAGE,
+		.segment_bytes = 16384 * PAGE,
+		.chunk_offset = 16384 * PAGE,
 		.chunks = 2,
 	};
 

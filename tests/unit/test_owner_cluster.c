@@ -84,7 +84,7 @@ START_TEST(registration_says_who_and_what)
 	ck_assert_str_eq(r.name, "me");
 	ck_assert_uint_eq(r.incarnation, 12);
 	ck_assert_uint_eq(r.was, 11);
-	ck_assert_uint_eq(r.segment_bytes, 1024 * PAGE);
+	ck_assert_uint_eq(r.segment_bytes, 16384 * PAGE);
 	ck_assert_uint_eq(r.ssd_devices, 1);
 	ck_assert_uint_eq(r.ssd_shards, 1);
 	ck_assert_uint_eq(r.n, 0);
@@ -126,6 +126,33 @@ START_TEST(calls_wait_for_the_next_session)
 	core_take(FKV_CMD_PUBLISH);
 	owner_pinned(PAGE);
 	core_drop_all();
+}
+END_TEST
+
+/* A23: who is no master, or of another mind, cannot end an owner */
+START_TEST(answers_that_nobody_waits_for_end_the_session)
+{
+	static const struct fkv_msg bad[] = {
+		{ .type = FKV_MSG_GET_PLAN, .op = 99 },
+		{ .type = FKV_MSG_GET_DONE_R, .op = 99 },
+		{ .type = FKV_MSG_PUT_PLAN, .op = 99 },
+		{ .type = FKV_MSG_PUT_DONE_R, .op = 99 },
+		{ .type = FKV_MSG_STAT_R, .op = 99 },
+		{ .type = FKV_MSG_SSD_COMMIT_R, .op = 99 },
+		{ .type = FKV_MSG_EXPOSE, .op = 1, .offset = 1ULL << 50,
+		  .len = 4096 },
+		{ .type = FKV_MSG_EXPOSE, .op = 1, .offset = 4096,
+		  .len = UINT64_MAX },
+		{ .type = FKV_MSG_PUT_START, .op = 1 },
+	};
+
+	for (size_t i = 0; i < FKV_ARRAY_SIZE(bad); i++) {
+		struct fkv_msg msg = bad[i];
+		struct fkv_in in = { .type = FKV_IN_MSG, .msg = &msg };
+
+		owner_step(&in);
+		core_take(FKV_CMD_END);
+	}
 }
 END_TEST
 
@@ -569,7 +596,7 @@ static struct fkv_cmd reading(uint64_t piece)
 	ck_assert(cmd.io.part);
 	ck_assert_uint_eq(cmd.from, piece * FKV_CHUNK);
 	ck_assert_uint_eq(cmd.len, piece < 2 ? FKV_CHUNK : FKV_MIB);
-	ck_assert_uint_ge(cmd.offset, 1024 * PAGE);
+	ck_assert_uint_ge(cmd.offset, 16384 * PAGE);
 	return cmd;
 }
 
@@ -734,6 +761,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, owner_teardown);
 	tcase_add_test(tc, registration_says_who_and_what);
 	tcase_add_test(tc, calls_wait_for_the_next_session);
+	tcase_add_test(tc, answers_that_nobody_waits_for_end_the_session);
 	tcase_add_test(tc, held_values_are_busy_until_they_are_quiet);
 	tcase_add_test(tc, commit_and_delete_under_way_are_unknown);
 	tcase_add_test(tc, open_put_is_lost_and_its_extent_busy);

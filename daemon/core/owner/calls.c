@@ -253,6 +253,13 @@ static void callop_result(struct fkv_callop *c, struct fkv_msg *msg)
 	}
 }
 
+bool fkv_callop_expects(const struct fkv_owner *o, const struct fkv_msg *msg)
+{
+	const struct fkv_oop *op = fkv_oop_find(o, msg->op);
+
+	return op && op->type == FKV_OOP_CALL;
+}
+
 void fkv_callop_answer(struct fkv_owner *o, struct fkv_msg *msg,
 		       struct fkv_out *out)
 {

@@ -411,6 +411,12 @@ static void move_start(struct fkv_owner *o, struct fkv_fetch *f,
 	cmd->xfer.put_id = f->put_id;
 }
 
+bool fkv_fetch_expects(const struct fkv_owner *o, const struct fkv_msg *msg)
+{
+	return fetch_of(o, msg->op, msg->type == FKV_MSG_GET_PLAN ?
+			FKV_FETCH_PLANNING : FKV_FETCH_DONE);
+}
+
 void fkv_fetch_plan(struct fkv_owner *o, struct fkv_msg *msg,
 		    struct fkv_out *out)
 {

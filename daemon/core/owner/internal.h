@@ -254,6 +254,7 @@ void fkv_call_expired(struct fkv_owner *o, struct fkv_call *call,
 		      struct fkv_out *out);
 void fkv_call_dropped(struct fkv_owner *o, struct fkv_call *call);
 int fkv_item_timeout(const struct fkv_item *it);
+bool fkv_callop_expects(const struct fkv_owner *o, const struct fkv_msg *msg);
 void fkv_callop_answer(struct fkv_owner *o, struct fkv_msg *msg,
 		       struct fkv_out *out);
 
@@ -352,6 +353,8 @@ void fkv_owner_get(struct fkv_owner *o, struct fkv_item *it,
 void fkv_owner_warm(struct fkv_owner *o, struct fkv_key *key,
 		    struct fkv_out *out);
 void fkv_fetch_leave(struct fkv_item *it);
+/* Does an op of ours wait for that answer, in the state that it is in? */
+bool fkv_fetch_expects(const struct fkv_owner *o, const struct fkv_msg *msg);
 void fkv_fetch_plan(struct fkv_owner *o, struct fkv_msg *msg,
 		    struct fkv_out *out);
 void fkv_fetch_read(struct fkv_owner *o, struct fkv_fetch *f, int res,
@@ -380,6 +383,7 @@ void fkv_put_commit(struct fkv_owner *o, struct fkv_item *it,
 		    struct fkv_out *out);
 void fkv_put_abort(struct fkv_owner *o, struct fkv_item *it,
 		   struct fkv_out *out);
+bool fkv_put_expects(const struct fkv_owner *o, const struct fkv_msg *msg);
 void fkv_put_plan(struct fkv_owner *o, struct fkv_msg *msg,
 		  struct fkv_out *out);
 void fkv_put_copied(struct fkv_owner *o, uint64_t token, int res,
@@ -408,6 +412,7 @@ void fkv_job_hashed(struct fkv_owner *o, uint64_t token, uint64_t sum,
 		    struct fkv_out *out);
 void fkv_job_written(struct fkv_owner *o, struct fkv_job *job, int res,
 		     struct fkv_out *out);
+bool fkv_job_expects(const struct fkv_owner *o, const struct fkv_msg *msg);
 void fkv_job_committed(struct fkv_owner *o, struct fkv_msg *msg);
 void fkv_job_retire(struct fkv_owner *o, const struct fkv_key *key,
 		    uint64_t put_id, struct fkv_out *out);

@@ -177,9 +177,54 @@ void fkv_xfer_cancel(struct fkv_owner *o, const struct fkv_oop *op,
 	fkv_out_add(out, FKV_CMD_CANCEL)->token = op->id;
 }
 
+static bool in_segment(const struct fkv_owner *o, const struct fkv_msg *msg)
+{
+	return msg->offset <= o->cfg.segment_bytes &&
+	       msg->len <= o->cfg.segment_bytes - msg->offset;
+}
+
+/*
+ * A master on another host may be of another mind, or no master at all: what
+ * names no op that waits for it, or bytes that are not ours, is not followed.
+ */
+static bool makes_sense(const struct fkv_owner *o, const struct fkv_msg *msg)
+{
+	switch (msg->type) {
+	case FKV_MSG_PUT_PLAN:
+		return fkv_put_expects(o, msg) &&
+		       msg->offset <= o->cfg.segment_bytes;
+	case FKV_MSG_PUT_DONE_R:
+		return fkv_put_expects(o, msg);
+	case FKV_MSG_GET_PLAN:
+		return fkv_fetch_expects(o, msg) && in_segment(o, msg);
+	case FKV_MSG_GET_DONE_R:
+		return fkv_fetch_expects(o, msg);
+	case FKV_MSG_DELETE_R:
+	case FKV_MSG_STAT_R:
+	case FKV_MSG_LIST_R:
+	case FKV_MSG_COUNT_R:
+		return fkv_callop_expects(o, msg);
+	case FKV_MSG_SSD_COMMIT_R:
+		return fkv_job_expects(o, msg);
+	case FKV_MSG_PERSIST:
+	case FKV_MSG_EXPOSE:
+		return in_segment(o, msg);
+	default:
+		return msg->type == FKV_MSG_RETIRE ||
+		       msg->type == FKV_MSG_EVICT ||
+		       msg->type == FKV_MSG_FENCE;
+	}
+}
+
 static void message(struct fkv_owner *o, struct fkv_msg *msg,
 		    struct fkv_out *out)
 {
+	if (o->cfg.cluster && !makes_sense(o, msg)) {
+		/* SESSION_END follows */
+		fkv_out_add(out, FKV_CMD_END);
+		fkv_msg_done(msg);
+		return;
+	}
 	switch (msg->type) {
 	case FKV_MSG_PUT_PLAN:
 		fkv_put_plan(o, msg, out);

@@ -364,6 +364,11 @@ void fkv_job_written(struct fkv_owner *o, struct fkv_job *job, int res,
 	fkv_persist_pump(o, out);
 }
 
+bool fkv_job_expects(const struct fkv_owner *o, const struct fkv_msg *msg)
+{
+	return job_of(o, msg->op, FKV_JOB_COMMITTING);
+}
+
 void fkv_job_committed(struct fkv_owner *o, struct fkv_msg *msg)
 {
 	struct fkv_job *job = job_of(o, msg->op, FKV_JOB_COMMITTING);

@@ -178,6 +178,14 @@ bool fkv_put_undo(struct fkv_put *put)
 	return put->state != FKV_PUT_DONE;
 }
 
+bool fkv_put_expects(const struct fkv_owner *o, const struct fkv_msg *msg)
+{
+	const struct fkv_put *put = put_of(o, msg->op);
+
+	return put && put->state == (msg->type == FKV_MSG_PUT_PLAN ?
+				     FKV_PUT_PLANNING : FKV_PUT_DONE);
+}
+
 void fkv_put_plan(struct fkv_owner *o, struct fkv_msg *msg,
 		  struct fkv_out *out)
 {
