@@ -17,4 +17,11 @@
 #define fkv_vm_flags_clear(vma, f)	vm_flags_clear(vma, f)
 #endif
 
+/* folios are of 5.16, and have the index alone later */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 16, 0)
+#define fkv_page_clear_index(page)	((page)->index = 0)
+#else
+#define fkv_page_clear_index(page)	(page_folio(page)->index = 0)
+#endif
+
 #endif

@@ -101,7 +101,14 @@ static unsigned long chunk_alloc(void)
 		    __GFP_COMP | __GFP_NORETRY;
 	struct page *page = alloc_pages(gfp, CHUNK_ORDER);
 
-	return page ? (unsigned long)page : singles_alloc();
+	if (!page)
+		return singles_alloc();
+	/*
+	 * The allocator leaves what the page's last user had there, and later
+	 * kernels map nothing at once that seems to lie across the file's end.
+	 */
+	fkv_page_clear_index(page);
+	return (unsigned long)page;
 }
 
 static int chunk_populate(struct fkv_segment *seg, u64 i)

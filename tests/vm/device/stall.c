@@ -449,7 +449,7 @@ static bool shut_won(u64 put)
 /* Told that SHUT follows, the daemon is asked no commit any more. */
 static void shut_and_commit_do_not_cross(void)
 {
-	const u32 rounds = full_run() ? 10000 : 1000;
+	const u32 rounds = full_run() ? 4000 : 1000;
 	struct fluxonkv_result put;
 	pthread_t t;
 	u32 won = 0;
