@@ -104,9 +104,9 @@ static __always_inline int look_up_some(struct fkv_work *w,
 			*cursor = c;
 			err = odd_item(w, cursor, i, &f->odd);
 			c = *cursor;
-			p = f->odd;
 			if (err)
 				break;
+			p = f->odd;
 			if (!p.len)
 				continue;
 		}

@@ -150,11 +150,7 @@ void rpc_teardown(void)
 
 void spin(void)
 {
-	struct pollfd p = { .fd = uv_backend_fd(loop), .events = POLLIN };
-	int most = uv_backend_timeout(loop);
-
-	poll(&p, 1, most < 0 || most > 10 ? 10 : most);
-	uv_run(loop, UV_RUN_NOWAIT);
+	spin_loop(loop);
 }
 
 struct fkv_rpc_peer *dial(void)

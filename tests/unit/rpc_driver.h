@@ -11,8 +11,8 @@
 #include <check.h>
 
 #include "io/rpc_internal.h"
+#include "wait_for.h"
 
-#define GUARD_NS	(20 * FKV_SEC)	/* what never takes so long */
 #define HELD_MAX	8192
 
 /* A call, and how it ended. */
@@ -46,17 +46,8 @@ extern struct sockaddr_storage at;	/* of the acceptor */
 extern uint8_t big[FKV_FRAME_MAX];
 extern const struct fkv_rpc_times times;
 
-/* Run the loop until @cond; the guard only ends what hangs. */
-#define wait_for(cond)							\
-	do {								\
-		uint64_t until_ = fkv_clock_ns() + GUARD_NS;		\
-									\
-		while (!(cond)) {					\
-			ck_assert_msg(fkv_clock_ns() < until_,		\
-				      "never: " #cond);			\
-			spin();						\
-		}							\
-	} while (0)
+/* Run the loop until @cond. */
+#define wait_for(cond)	wait_by(spin(), cond)
 
 /* One turn of the loop, and at most 10 ms of waiting for it. */
 void spin(void);

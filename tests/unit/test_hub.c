@@ -12,8 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "svc/hub.h"
-
-#define GUARD_NS	(20 * FKV_SEC)
+#include "wait_for.h"
 
 /* An owner, and what it has heard. */
 struct owner {
@@ -37,20 +36,10 @@ static char path[64], err[200];
 
 static void spin(void)
 {
-	uv_run(&loop, UV_RUN_NOWAIT);
-	usleep(200);
+	spin_loop(&loop);
 }
 
-#define wait_for(cond)							\
-	do {								\
-		uint64_t until_ = fkv_clock_ns() + GUARD_NS;		\
-									\
-		while (!(cond)) {					\
-			ck_assert_msg(fkv_clock_ns() < until_,		\
-				      "never: " #cond);			\
-			spin();						\
-		}							\
-	} while (0)
+#define wait_for(cond)	wait_by(spin(), cond)
 
 /* ---- an owner ---- */
 

@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "svc/address.h"
 #include "svc/moves.h"
+#include "wait_for.h"
 
-#define GUARD_NS	(20 * FKV_SEC)
 #define SEGMENT		(16 * FKV_MIB)
 #define LEN		3000001u
 
@@ -37,20 +37,10 @@ static struct owner a, b;
 
 static void spin(void)
 {
-	uv_run(&loop, UV_RUN_NOWAIT);
-	usleep(200);
+	spin_loop(&loop);
 }
 
-#define wait_for(cond)							\
-	do {								\
-		uint64_t until_ = fkv_clock_ns() + GUARD_NS;		\
-									\
-		while (!(cond)) {					\
-			ck_assert_msg(fkv_clock_ns() < until_,		\
-				      "never: " #cond);			\
-			spin();						\
-		}							\
-	} while (0)
+#define wait_for(cond)	wait_by(spin(), cond)
 
 static void on_input(void *arg, const struct fkv_in *in)
 {

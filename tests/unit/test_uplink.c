@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "svc/uplink.h"
+#include "wait_for.h"
 
-#define GUARD_NS	(20 * FKV_SEC)
 #define SEGMENT		(8 * FKV_MIB)
 #define HEARD_MAX	64
 
@@ -41,20 +41,10 @@ static struct master {
 
 static void spin(void)
 {
-	uv_run(&loop, UV_RUN_NOWAIT);
-	usleep(200);
+	spin_loop(&loop);
 }
 
-#define wait_for(cond)							\
-	do {								\
-		uint64_t until_ = fkv_clock_ns() + GUARD_NS;		\
-									\
-		while (!(cond)) {					\
-			ck_assert_msg(fkv_clock_ns() < until_,		\
-				      "never: " #cond);			\
-			spin();						\
-		}							\
-	} while (0)
+#define wait_for(cond)	wait_by(spin(), cond)
 
 /* ---- the master ---- */
 
